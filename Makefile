@@ -1,15 +1,15 @@
-# `make` lists the targets. Stamps lie in .venv, so removing .venv starts afresh.
+# `make` lists the targets. The stamps lie in .venv, so `make` builds everything again after .venv is removed.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# As on most machines, whatever this one has set: without bytecode every process compiles weir and its tests anew.
+# Without bytecode files every process would compile weir and its tests again, so this setting overrides the user's.
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONUNBUFFERED :=
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Into .venv, even if another environment is active.
+# uv installs into .venv, even if another environment is active.
 UV := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(CURDIR)/$(BIN)/uv
 
 RUST_SOURCES := Cargo.toml Cargo.lock engine/pyproject.toml $(shell find engine/crates -name '*.rs' -o -name Cargo.toml)
@@ -17,7 +17,7 @@ WEB_SOURCES := $(shell test -d web && find web -type f -not -path '*/node_module
 PHASE := scripts/phase
 COMPILE := $(UV) pip compile --quiet --generate-hashes --universal --python-version 3.11 --custom-compile-command "make lock" $(UPGRADE)
 
-# What `make soak` tries on the parsers of answers and of JSON: a minute; another seed tries others.
+# Mutations that `make soak` tries on the parsers of responses and JSON, in a minute. Another seed tries other ones.
 FUZZ_EXECUTIONS := 10000000
 FUZZ_SEED := 1
 
@@ -30,20 +30,20 @@ setup: $(VENV)/.package $(VENV)/.web ## Build both packages into .venv (quick wh
 demo: setup ## Answer the first question: does an async server beat a sync one?
 	@$(BIN)/weir demo
 
-# How thoroughly, and which of them (all, if none is named).
+# The scale of `make studies`, and the names of the studies (default: all).
 SCALE := quick
 STUDIES :=
 
 .PHONY: studies
-studies: setup ## Run every study, fifty minutes in all; a report of each in runs/SCALE (SCALE=quick|evidence, STUDIES="one another")
+studies: setup ## Run every study in fifty minutes; reports in runs/SCALE (SCALE=quick|evidence, STUDIES="one another")
 	scripts/studies $(SCALE) runs/$(SCALE) $(STUDIES)
 
 ##@ Develop
 
-# What `make test-all` runs: everything, or one room (ROOM=cluster runs what `make test` leaves out of tests/cluster).
+# The folder in tests/ for `make test-all`, such as ROOM=cluster; by default all.
 ROOM :=
 RUST_TESTS := cargo test --locked --workspace --quiet --no-fail-fast -- --test-threads 4
-# Five processes for two CPUs: most tests wait most of the time. Each runs whole files.
+# Five processes for two CPUs, because tests mostly wait. Each process runs whole files.
 PYTEST := $(BIN)/pytest -q -n 5 --dist loadscope --no-loadscope-reorder
 EACH_BEHAVIOUR := -m "not thorough and not soak"
 
@@ -55,13 +55,13 @@ test: setup ## Run the tests: each behaviour once, 10 minutes on 2 CPUs
 	$(PHASE) "Rust tests" $(RUST_TESTS) || again=rust; \
 	$(PHASE) "Python tests" $(PYTEST) $(EACH_BEHAVIOUR) || again="$$again python"; \
 	for kind in $$again; do \
-		$(PHASE) "what failed, alone ($$kind)" scripts/rerun $$kind $(BIN)/pytest -q -x $(EACH_BEHAVIOUR) || failed=1; \
+		$(PHASE) "failed tests again, alone ($$kind)" scripts/rerun $$kind $(BIN)/pytest -q -x $(EACH_BEHAVIOUR) || failed=1; \
 	done; \
 	scripts/phase --sum "Rust tests" "Python tests"; \
 	exit $$failed
 
 .PHONY: test-all
-test-all: setup ## Run what `make test` leaves out: every case of each behaviour (ROOM=cluster: of tests/cluster alone)
+test-all: setup ## Run the tests that `make test` leaves out: every case of each behaviour (ROOM=cluster: only in tests/cluster)
 	@$(PHASE) "programs that tests need" scripts/system-packages
 	@$(PHASE) "thorough tests" $(PYTEST) -m thorough tests/$(ROOM)
 
@@ -84,7 +84,7 @@ format: $(VENV)/.requirements ## Format Python and Rust
 	cargo fmt --all
 
 .PHONY: reference
-reference: setup ## Write the generated pages of docs/reference anew, from the code that they describe
+reference: setup ## Write the generated pages of docs/reference from the code that they describe
 	$(BIN)/python -m scripts.reference docs/reference
 
 .PHONY: soak
@@ -99,7 +99,7 @@ soak: setup ## Run the tests that take longer than a minute
 	@$(PHASE) "Python soak tests" $(BIN)/pytest -q -m soak --timeout 3600
 
 .PHONY: bench
-bench: setup ## Measure weir against its peers and against the floor; writes bench/RESULTS.md (40 minutes; let nothing else run meanwhile)
+bench: setup ## Compare weir with other generators, in 40 minutes (let nothing else run); writes bench/RESULTS.md
 	scripts/system-packages bench
 	scripts/bench-peers
 	cargo build --locked --release --package weir-bench-floor --package weir-bench-bare
@@ -126,18 +126,18 @@ clean: ## Remove everything that was built, .venv too
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# --- What the targets above stand on
+# --- Stamps that the targets above need
 
 $(VENV)/.bootstrap: scripts/bootstrap requirements/bootstrap.txt
 	@$(PHASE) "Python and uv in $(VENV)" scripts/bootstrap
 	@touch $@
 
-# Syncing removes what is not locked, our own two packages included: the stamps below depend on this one.
+# Syncing removes packages that are not locked, also weir's two. So the stamps below depend on this one.
 $(VENV)/.requirements: $(VENV)/.bootstrap requirements/dev.txt requirements/node.txt
 	@$(PHASE) "Python packages" env $(UV) pip sync --quiet --compile-bytecode --require-hashes requirements/dev.txt $(shell command -v node >/dev/null && command -v npm >/dev/null || echo requirements/node.txt)
 	@touch $@
 
-# The same build that makes the wheel, into the same target folder that cargo uses, so only what changed is compiled.
+# This build also makes the wheel and uses cargo's target folder, so it compiles only changed code.
 $(VENV)/.engine: $(VENV)/.requirements $(RUST_SOURCES)
 	@$(PHASE) "engine (a minute or two from nothing)" env $(UV) pip install --quiet --no-deps --no-build-isolation --reinstall-package weirbench-engine ./engine
 	@touch $@

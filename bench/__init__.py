@@ -1,1 +1,1 @@
-"""weir against its peers and against the kernel's floor."""
+"""Compares weir with other load generators and with the smallest client that the kernel allows."""

@@ -1,9 +1,8 @@
-"""`make bench`: measure weir against its peers and its bars, keep what was found in bench/results, and write
-bench/RESULTS.md.
+"""`make bench`: measures weir and other generators, checks weir's bars, and writes bench/results and bench/RESULTS.md.
 
-Nothing else may run on the machine meanwhile. A part can be measured again without the others: `python -m bench --only
-tls`. Rounds, seconds or connections other than the defaults make a trial: it is printed and nothing is written, unless
---keep is given.
+Let nothing else run on the machine meanwhile. `python -m bench --only tls` measures one part again. A run with other
+rounds, seconds or connections than the defaults is a test run: it prints its results and writes nothing, unless --keep
+is given.
 """
 
 import argparse
@@ -47,12 +46,12 @@ from weir.paths import find_engine_binary
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results"
 PAGE = FOLDER / "RESULTS.md"
-# What is kept has at least so many.
+# Kept results have at least this number of rounds.
 LEAST_ROUNDS = 5
-# Of connections, beside those of a load: listeners, logs, what the interpreter has open.
+# Files beside a load's connections: listeners, logs, and the interpreter's own files.
 SPARE_FILES = 500
-# What a load takes beside its time: starting, connecting, ending; with 10,000 connections; of the generators with a
-# runtime to start.
+# Seconds that a load takes in addition to its duration: usually, with 10,000 connections, and with a generator whose
+# runtime starts slowly.
 LOAD_S, LOAD_OF_MANY_S, LOAD_OF_PEER_S = 0.25, 1.5, 1.0
 
 
@@ -63,15 +62,14 @@ class Part:
     measure: Callable[[Setting], Found]
     rounds: int
     seconds: int
-    """More and shorter rounds are better than fewer and longer ones where neighbours make noise; percentiles need some
-    seconds."""
+    """On a noisy machine many short rounds are better than few long ones. Percentiles need some seconds."""
     expected_s: Callable[[int, int, tuple[int, ...]], float]
-    """By rounds, seconds and connections."""
+    """Expected seconds, computed from rounds, seconds and connections."""
     peers: tuple[Peer, ...] = ()
     tls: bool = False
     by_default: bool = True
     needs_quiet: bool = True
-    """Whether what others take of the CPUs touches what it measures."""
+    """Whether other processes' use of the CPUs changes the result of this part."""
 
 
 def _throughput_s(rounds: int, seconds: int, connections: tuple[int, ...]) -> float:
@@ -79,7 +77,7 @@ def _throughput_s(rounds: int, seconds: int, connections: tuple[int, ...]) -> fl
     generators = 5 + (GCANNON.binary is not None)
     for count in connections:
         rounds_here, seconds_here = length_at(count, rounds, seconds)
-        # GET and POST.
+        # Each generator does GET and POST.
         total_s += rounds_here * 2 * generators * (seconds_here + (LOAD_OF_MANY_S if count >= MANY else LOAD_S))
     return total_s
 
@@ -115,7 +113,7 @@ PARTS = {
 def main() -> int:
     options = _options()
     names = options.only or [name for name, part in PARTS.items() if part.by_default]
-    # Ended from outside, it ends what it started, as with Ctrl-C.
+    # SIGTERM, like Ctrl-C, ends the processes that this command started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         connections = allowed(options.connections)
@@ -149,14 +147,14 @@ def main() -> int:
         return 130
     print(page(results))
     print(
-        f"{'written to' if kept else 'a trial: not written to'} {PAGE.name} and {RESULTS.name} in {FOLDER.name}",
+        f"{'written to' if kept else 'a test run: not written to'} {PAGE.name} and {RESULTS.name} in {FOLDER.name}",
         file=sys.stderr,
     )
     return exit_code(results, failed)
 
 
 def exit_code(results: list[PartResult], failed: bool) -> int:
-    """3: a part could not be measured; 4: the machine was not quiet; 1: a bar is missed; 0: all is well."""
+    """Returns 3 if a part could not be measured, 4 if the machine was not quiet, 1 if weir missed a bar, else 0."""
     noisy = [result.part for result in results if not result.provenance.quiet]
     if noisy:
         print(
@@ -180,26 +178,25 @@ def _options() -> argparse.Namespace:
         choices=PARTS,
         action="append",
         metavar="PART",
-        help=f"this part; may be repeated ({', '.join(PARTS)})",
+        help=f"measure only this part; may be repeated ({', '.join(PARTS)})",
     )
-    parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every contest ({parts})")
-    parser.add_argument("--seconds", type=int, metavar="S", help="length of a round")
+    parser.add_argument("--rounds", type=int, metavar="N", help=f"number of rounds of each contest ({parts})")
+    parser.add_argument("--seconds", type=int, metavar="S", help="seconds per round")
     parser.add_argument(
-        "--keep", action="store_true", help="write the results although they are not of the default length"
+        "--keep", action="store_true", help="write the results although rounds or seconds differ from the defaults"
     )
     parser.add_argument(
         "--connections",
         type=lambda text: tuple(int(part) for part in text.split(",")),
         default=CONNECTIONS,
         metavar="N,N",
-        help="of throughput",
+        help="numbers of connections of the part `throughput`",
     )
     return parser.parse_args()
 
 
 def allowed(connections: tuple[int, ...]) -> tuple[int, ...]:
-    """Those numbers of connections for which this process and its children may have enough files; says which are left
-    out."""
+    """Returns the numbers of connections for which this process may open enough files; prints the others."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = MANY + 2 * SPARE_FILES if hard == resource.RLIM_INFINITY else hard
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
@@ -213,7 +210,7 @@ def allowed(connections: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def measure(name: str, rounds: int, seconds: int, connections: tuple[int, ...]) -> PartResult:
-    """One part, on an nginx of its own."""
+    """Measures one part with an nginx of its own."""
     part = PARTS[name]
     cpus = placement()
     others = OtherLoad()
@@ -231,7 +228,7 @@ def measure(name: str, rounds: int, seconds: int, connections: tuple[int, ...]) 
             seconds,
             facts(),
             f"server on CPU {cpus.server}, load on CPU {cpus.load}",
-            # Of the rounds that count, where there are rounds.
+            # CPU time of other processes in the rounds that count, or in the whole part if it has no rounds.
             sum(setting.taken or [others.taken()], Taken()).fraction if part.needs_quiet else None,
             _versions(part),
         ),
@@ -239,7 +236,7 @@ def measure(name: str, rounds: int, seconds: int, connections: tuple[int, ...]) 
 
 
 def _versions(part: Part) -> list[str]:
-    """Of weir, with the commit of a checkout, nginx, and what took part."""
+    """Returns the versions of weir (with its commit in a checkout), of nginx and of the other generators."""
     versions = [_version([str(find_engine_binary()), "--version"]) + _commit()]
     versions.append(_version([program("nginx", "Debian: nginx-light"), "-v"]))
     for peer in part.peers:
@@ -250,7 +247,7 @@ def _versions(part: Part) -> list[str]:
 
 
 def _commit() -> str:
-    """Of a checkout, and whether anything but these results differs from it."""
+    """Returns the checkout's commit and whether any file except the results differs from the commit."""
     git = ["git", "-C", str(FOLDER.parent)]
     commit = _output([*git, "rev-parse", "--short", "HEAD"]).strip()
     if not re.fullmatch(r"[0-9a-f]+", commit):
@@ -261,8 +258,7 @@ def _commit() -> str:
 
 
 def _version(command: list[str]) -> str:
-    """The first line of what a program says of its version, which wrk and nginx do on whichever stream and with
-    whichever exit code."""
+    """Returns the first line that a program prints about its version, from either stream and with any exit code."""
     line = next(iter(_output(command).splitlines()), f"{Path(command[0]).name}, version unknown")
     return re.sub(r"^(nginx version: |This is )|\s*(Copyright|\[\w+\]|<\$|\(go|from /).*", "", line).strip()
 

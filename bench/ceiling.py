@@ -1,4 +1,4 @@
-"""weir on its own null server: the most that any stack measured with it could show."""
+"""The generator limit: weir's throughput on its own null server. No stack measured with weir can show more."""
 
 import json
 import subprocess
@@ -16,9 +16,9 @@ NAME = "weir on `weir-engine serve null`"
 
 
 def measure_ceiling(setting: Setting) -> Found:
-    """Loads on one null server."""
+    """Runs closed loads on one null server."""
     notes: list[str] = []
-    # Its standard input is our pipe: the server ends with this process, whatever happens to it.
+    # The server always ends with this process, because its standard input is a pipe from here.
     with subprocess.Popen(
         [
             "taskset",
@@ -43,11 +43,11 @@ def measure_ceiling(setting: Setting) -> Found:
                 throughput_rps: float = engine_load(plan, setting.cpus.load, setting.folder).summary["throughput_rps"]
                 return throughput_rps
 
-            measured = alternate({NAME: load}, setting.rounds, [NAME], notes, "ceiling", setting.taken)
+            measured = alternate({NAME: load}, setting.rounds, [NAME], notes, "generator limit", setting.taken)
         finally:
             server.terminate()
     return Found(
-        f"Ceiling: closed loop, {CONNECTIONS} connections, the null server",
+        f"Generator limit: closed loop, {CONNECTIONS} connections, the null server",
         Table(["", "requests/s"], [[NAME, Spread.of(measured[NAME]).text()]]),
         notes=notes,
         measured={name: [{"throughput_rps": value} for value in values] for name, values in measured.items()},

@@ -1,5 +1,5 @@
-"""What agents on a Ray cluster cost: a rate from two of them, one of them against this machine's engine, and the
-merging of a hundred."""
+"""The cost of agents on a Ray cluster: the rate of two agents, the throughput of one agent compared with this machine's
+engine, and the merging of 100 agents' intervals."""
 
 import json
 import os
@@ -32,20 +32,17 @@ NODES = Path(__file__).resolve().parent.parent / "tests" / "support" / "ray_node
 CONNECTIONS = 64
 RATE_RPS = 10_000
 TURN_S, TURNS = 1.5, 4
-"""How long a load lasts that is held against another, and how many of each there are for a round. The CPU of a virtual
-machine is a tenth quicker or slower some seconds later: of many short loads in turns each has a neighbour that had the
-same.
-"""
+"""Seconds of one load in a comparison, and the number of these loads per round. A virtual machine's CPU changes its
+speed by a tenth within seconds, so short loads that alternate meet the same speed."""
 CATCH_UP_S = 0.05
-"""In which whoever stood still does what he has missed, before his load begins."""
+"""Time in which a resumed process does its overdue work before its load begins."""
 MERGED, INTERVALS = 100, 20
 BAR_RATE, BAR_ALIGNED_MS, BAR_MERGED, BAR_THROUGHPUT, BAR_TRIAL_S = 0.002, 5.0, 1_000, 0.99, 3.0
 ALONE, AGENT = "this machine's engine", "one agent"
 
 
 def measure_cluster(setting: Setting) -> Found:
-    """All of it on the generator's CPU, but for nginx: the nodes, two for the rate and else one, their agents, and
-    weir."""
+    """Measures the rate on two nodes and the rest on one node. Everything except nginx runs on the generator's CPU."""
     notes: list[str] = []
     with _nodes(setting, 2) as address:
         print(f"{RATE_RPS:,} requests/s from two agents …", file=sys.stderr)
@@ -111,23 +108,23 @@ def _nodes(setting: Setting, count: int) -> Iterator[str]:
 
 
 def _rate(setting: Setting, address: str) -> tuple[float, float]:
-    """Answers a second, and how far the agents' intervals are apart at most, in milliseconds."""
+    """Returns the responses per second, and the largest distance between the agents' intervals in milliseconds."""
     found = _load(setting, "-R", str(RATE_RPS), "--cluster", address, "--agents", "2")
-    # A moment that one agent begins late, and what is not known of its clock.
+    # An agent's late start, and the uncertainty of its clock.
     late_ms = [(agent["began_late_us"] + agent["clock_error_us"]) / 1e3 for agent in found["agents"]]
     return found["requests"]["completed"] / setting.seconds, max(late_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """A `bench.standing`, all of which stands still while it is nobody's turn."""
+    """A process of `bench.standing`, with its agent. Both are suspended while another process has its turn."""
 
     process: subprocess.Popen[str]
     processes: list[int]
 
     def signal(self, number: int) -> None:
         for process in self.processes:
-            # An agent that has ended is told of by its next load.
+            # The next load reports an agent that has ended.
             with suppress(ProcessLookupError):
                 os.kill(process, number)
 
@@ -149,7 +146,7 @@ def _standing(setting: Setting, *address: str) -> Iterator[_Standing]:
 
 
 def _turn(standing: _Standing) -> float:
-    """Answers a second of one load."""
+    """Runs one load and returns the responses per second."""
     standing.signal(signal.SIGCONT)
     time.sleep(CATCH_UP_S)
     assert standing.process.stdin is not None
@@ -164,7 +161,7 @@ def _line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
-        raise BenchError("a process that was to stand ready has ended")
+        raise BenchError("a helper process ended before it printed a line")
     return line
 
 
@@ -181,7 +178,7 @@ def _load(setting: Setting, *words: str) -> dict[str, Any]:
 
 
 def _beside_s(setting: Setting, address: str) -> list[float]:
-    """What a load of an agent that is there takes beside its time: as in a trial."""
+    """Returns the seconds that each load of a running agent takes in addition to its duration, as in a trial."""
     took = []
     with join_cluster(address) as cluster, start_agents(cluster, "load", 1) as agents:
         for _ in range(setting.rounds):
@@ -193,7 +190,8 @@ def _beside_s(setting: Setting, address: str) -> list[float]:
 
 
 def _merged_a_second(setting: Setting) -> float:
-    """Intervals of real loads, as so many agents would tell them: from the line to the merged interval."""
+    """Parses and merges intervals of real loads as if 100 agents had sent them; returns intervals per second of CPU
+    time."""
     told: list[str] = []
     with EngineLoad(
         _plan(setting), observer(on_interval=lambda interval: told.append(interval.model_dump_json()))
@@ -208,7 +206,7 @@ def _merged_a_second(setting: Setting) -> float:
             merged += len(merger.take(str(agent), Interval.model_validate_json(line)))
     spent_s = time.process_time() - began
     if merged != len(lines):
-        raise BenchError(f"{merged} intervals came out of {len(lines)}")
+        raise BenchError(f"the merger returned {merged} intervals, expected {len(lines)}")
     return MERGED * len(lines) / spent_s
 
 

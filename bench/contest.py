@@ -1,7 +1,7 @@
-"""One job, done by several generators in alternating rounds on the same nginx: who gets more requests out of one CPU?
+"""One job that several generators do in alternating rounds on the same nginx: which makes most requests with one CPU?
 
-Every generator has one thread on one CPU; nginx has the other CPU. nginx counts the requests itself, and a generator
-that claims another number has failed.
+Every generator has one thread on one CPU; nginx has the other CPU. nginx counts the requests. A generator that reports
+another number has failed.
 """
 
 import sys
@@ -22,66 +22,66 @@ from weir.model.load import LoadPlan
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one generator did in one round."""
+    """The result of one generator in one round."""
 
     throughput_rps: float
     requests: int
     cpu_user_s: float
     cpu_system_s: float
     load_idle: float
-    """Of its CPU's time, what it left over."""
+    """Idle fraction of the generator's CPU."""
     server_idle: float
-    """Of the server's CPU: where nothing is left, the server is the limit."""
+    """Idle fraction of the server's CPU. Near 0 the server is the limit."""
     peak_rss_bytes: int | None = None
     back_end: str | None = None
     busy_fraction: float | None = None
-    """As weir says itself: of its time, what it took to handle requests, and not to look for answers that were not
-    there."""
+    """Fraction of time in which weir handled requests, by its own report; polling for responses does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """One job and the rounds of each generator."""
+    """One job, with each generator's rounds."""
 
     label: str
     rounds: dict[str, list[Round]]
 
     def ratio(self, ours: str, theirs: str) -> Spread | None:
-        """One's throughput divided by the other's, round by round; None if one is missing."""
+        """Returns `ours` ÷ `theirs` in throughput, round by round; None if one of them is missing."""
         if ours not in self.rounds or theirs not in self.rounds:
             return None
         pairs = zip(self.rounds[ours], self.rounds[theirs], strict=True)
         return Spread.of([one.throughput_rps / other.throughput_rps for one, other in pairs])
 
     def memory_bytes(self, name: str) -> int | None:
-        """The most memory that a generator had in any round."""
+        """Returns the generator's peak memory of all rounds in bytes; None if it is unknown."""
         return max(
             (round_.peak_rss_bytes for round_ in self.rounds.get(name, ()) if round_.peak_rss_bytes), default=None
         )
 
     def cpu_user_us(self, name: str) -> float:
-        """CPU in user space for a request, of all rounds together: in one the kernel's ticks are too few."""
+        """Returns user CPU per request in microseconds, of all rounds together: one round has too few of the kernel's
+        ticks."""
         return sum(round_.cpu_user_s for round_ in self.rounds[name]) / self._requests(name) * 1e6
 
     def cpu_system_us(self, name: str) -> float:
-        """CPU in the kernel for a request, of all rounds together."""
+        """Returns system CPU per request in microseconds, of all rounds together."""
         return sum(round_.cpu_system_s for round_ in self.rounds[name]) / self._requests(name) * 1e6
 
     def idle(self, name: str) -> tuple[float, float]:
-        """Of the load's CPU and of the server's, on average."""
+        """Returns the mean idle fractions of the generator's CPU and of the server's CPU."""
         rounds = self.rounds[name]
         return fmean(round_.load_idle for round_ in rounds), fmean(round_.server_idle for round_ in rounds)
 
     def free(self, name: str) -> float:
-        """Of the load's CPU, on average, what the generator had no use for: its idle time, and of weir's what it looks
-        for answers in."""
+        """Returns the mean fraction of the load's CPU that the generator did not need: idle time, and weir's
+        polling."""
         return fmean(one.load_idle if one.busy_fraction is None else 1 - one.busy_fraction for one in self.rounds[name])
 
     def _requests(self, name: str) -> int:
         return sum(round_.requests for round_ in self.rounds[name])
 
     def rows(self, baseline: str = "weir") -> list[list[str]]:
-        """The contest's rows in a table; `baseline` is whose throughput is divided by the others'."""
+        """Returns the contest's rows of a table. A ratio is the throughput of `baseline` ÷ the row's throughput."""
         rows = []
         for name, rounds in self.rounds.items():
             back_ends = dict.fromkeys(
@@ -106,12 +106,12 @@ class Contest:
         return rows
 
     def measured(self) -> dict[str, Any]:
-        """Every round, for whoever wants to reckon for himself."""
+        """Returns the figures of every round, for further calculations."""
         return {name: [asdict(round_) for round_ in rounds] for name, rounds in self.rounds.items()}
 
 
 def contest_table(contests: list[Contest], baseline: str = "weir", ratio: str = "weir is times as fast") -> Table:
-    """Contests below one another; `ratio` is what their ratios are called."""
+    """Returns one table of several contests; `ratio` is the heading of the ratios."""
     cpu = ["user CPU, µs/request", "system CPU, µs/request", "load's CPU idle", "server's CPU idle"]
     columns = ["", "", "requests/s", ratio, *cpu, "memory, MB"]
     return Table(columns, [row for contest in contests for row in contest.rows(baseline)], 2)
@@ -124,13 +124,13 @@ def hold_contest(
     notes: list[str],
     required: Collection[str],
 ) -> Contest:
-    """All rounds of one contest."""
+    """Runs all rounds of one contest."""
     print(f"{label}: {', '.join(generators)} …", file=sys.stderr)
     return Contest(label, alternate(generators, setting.rounds, required, notes, label, setting.taken))
 
 
 def weir_round(setting: Setting, plan: LoadPlan, back_end: str, *, owns_cpu: bool = True) -> Round:
-    """One round of weir's."""
+    """Runs one round of weir."""
     before = setting.nginx.requests()
     idleness = Idleness(setting.cpus)
     load = engine_load(plan, setting.cpus.load, setting.folder, back_end=back_end, owns_cpu=owns_cpu)
@@ -149,7 +149,7 @@ def weir_round(setting: Setting, plan: LoadPlan, back_end: str, *, owns_cpu: boo
 
 
 def peer_round(setting: Setting, peer: Peer, job: Job, url: str) -> Round:
-    """One round of another generator's."""
+    """Runs one round of another generator. Raises BenchError if the generator cannot do the job or counts wrong."""
     arguments = peer.command(job, url, setting.seconds, setting.folder)
     if arguments is None or peer.binary is None:
         raise BenchError(f"{peer.name} cannot do {job.label}")
@@ -165,6 +165,7 @@ def peer_round(setting: Setting, peer: Peer, job: Job, url: str) -> Round:
 
 
 def _check_count(name: str, connections: int, claimed: int, counted: int) -> None:
-    """nginx has also answered what was in flight when the load ended; beyond that the counts must agree."""
+    """Raises BenchError if the generator's count differs from nginx's by more than the requests in flight at the
+    end."""
     if not counted - 2 * connections <= claimed <= counted:
-        raise BenchError(f"{name} claims {claimed} answers, nginx counted {counted} requests")
+        raise BenchError(f"{name} reports {claimed} responses, nginx counted {counted} requests")

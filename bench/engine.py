@@ -1,4 +1,4 @@
-"""One load by `weir-engine load`, without the rest of weir around it."""
+"""Runs one load with `weir-engine load`, without the other parts of weir."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from weir.paths import find_engine_binary
 
 @dataclass(frozen=True, slots=True)
 class EngineLoad:
-    """The engine's summary of one load, and what its process used."""
+    """The engine's summary of one load, with the CPU and memory of its process."""
 
     summary: dict[str, Any]
     process: Finished
@@ -20,16 +20,16 @@ class EngineLoad:
 
     @property
     def completed(self) -> int:
-        """Requests that were answered."""
+        """Number of requests with a response."""
         completed: int = self.summary["requests"]["completed"]
         return completed
 
 
 def engine_load(plan: LoadPlan, cpu: int, folder: Path, *, back_end: str = "auto", owns_cpu: bool = True) -> EngineLoad:
-    """Carry out a plan from `cpu`.
+    """Runs a plan on `cpu`.
 
-    The engine is bound to it either way; told that it is its own it does not sleep at once where nothing is there to
-    do. A load that the engine does not call valid is an error: it would be no measurement.
+    With `owns_cpu` the engine knows that no other process needs the CPU, so it polls before it sleeps. Raises
+    BenchError if requests failed or the engine calls the load invalid.
     """
     path = folder / "plan.json"
     path.write_text(json.dumps({**plan.to_json(), "cpus": [cpu] if owns_cpu else [], "backend": back_end}))

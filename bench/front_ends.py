@@ -1,4 +1,4 @@
-"""What a front end costs: the throughput of `weir wrk` against that of `weir load`, and how long it takes to begin."""
+"""The cost of a front end: throughput of `weir wrk` compared with `weir load`, and the time until a load begins."""
 
 import json
 import re
@@ -21,7 +21,7 @@ REQUESTS = re.compile(r"^Requests/sec: +([\d.]+)$", re.MULTILINE)
 
 
 def measure_front_ends(setting: Setting) -> Found:
-    """A closed load by each of them, and the time from the start of `weir wrk` to its heading."""
+    """Measures a closed load with each command, and the time from the start of `weir wrk` to its heading."""
     notes: list[str] = []
     print(f"{NATIVE}, {FRONT_END} …", file=sys.stderr)
     arms = {NATIVE: partial(_native, setting), FRONT_END: partial(_front_end, setting)}
@@ -46,7 +46,7 @@ def measure_front_ends(setting: Setting) -> Found:
 
 
 def _command(setting: Setting, *words: str) -> list[str | Path]:
-    """Of weir, all of it on the generator's CPU."""
+    """Returns a command line of weir that runs on the generator's CPU."""
     return ["taskset", "--cpu-list", str(setting.cpus.load), WEIR, *words]
 
 
@@ -88,7 +88,7 @@ def _output(setting: Setting, *words: str) -> str:
 
 
 def _start_s(setting: Setting) -> float:
-    """From the start of the process to its first line, with which its load begins."""
+    """Returns the seconds from the start of `weir wrk` to its heading, which marks the beginning of the load."""
     began = time.monotonic()
     command = _command(setting, "wrk", "-t1", f"-c{CONNECTIONS}", "-d60", setting.nginx.url)
     with subprocess.Popen(

@@ -1,8 +1,8 @@
-"""Response times at fixed rates: how much of what weir reports is weir's own?
+"""Response times at fixed rates: how much of weir's figures comes from weir itself?
 
-An open loop over 50 connections on nginx, alternating with a client that has one connection and does nothing but spin
-(`bench/floor`), and with the other generators that can hold a rate. weir and the floor count from the moment a request
-was due. Above what one connection can carry, the floor stays at its highest rate, which is looked for first.
+The load is open, over 50 connections on nginx. weir alternates with the floor (`bench/floor`), a client that spins on
+one connection, and with other generators that can hold a rate. weir and the floor count from the time when a request
+was due. Above the capacity of one connection the floor stays at its highest rate, which the benchmark finds first.
 """
 
 import json
@@ -27,16 +27,16 @@ BAR_P50, BAR_P99 = 1.25, 2.0
 BAR_LAG_RATE_RPS, BAR_LAG_US = 10_000, 50.0
 BAR_RATE = 0.001
 WEIR, FLOOR = "weir", "floor"
-# Beyond all reach: what the floor achieves then is the most that one connection can do.
+# A rate above every client's reach. At this rate the floor achieves the most that one connection can carry.
 UNREACHABLE_RPS = 1_000_000
 LADDER = tuple(percent / 100 for percent in range(95, 25, -5))
-# The floor carries a rate if it achieves it and half of its requests did not have to wait for the one before.
+# The floor carries a rate if it achieves the rate and half of its requests did not wait for the request before.
 WAITING, FLOOR_ACHIEVES = 1.1, 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class PacedRound:
-    """What one generator said in one round at one rate."""
+    """The report of one generator in one round at one rate."""
 
     paced: Paced
     schedule_lag_p99_us: float | None = None
@@ -46,14 +46,14 @@ class PacedRound:
 
 @dataclass(frozen=True, slots=True)
 class FloorLoad:
-    """What the floor did."""
+    """The floor's report of one load."""
 
     paced: Paced
     service_p50_us: float
 
 
 def measure_latency(setting: Setting) -> Found:
-    """All rates, each with all generators."""
+    """Measures all rates, each with all generators."""
     notes: list[str] = []
     highest_rps = _highest_rate(setting, notes)
     rows: list[list[str]] = []
@@ -167,7 +167,8 @@ def latency_bars(rate_rps: int, floor_rps: int, rounds: dict[str, list[PacedRoun
 
 
 def _highest_rate(setting: Setting, notes: list[str]) -> int:
-    """The highest rate that the floor carries, to 5 % of what it does without any pause."""
+    """Returns the highest rate in requests per second that the floor carries, in steps of 5 % of its rate without
+    pauses."""
     print("the floor's highest rate …", file=sys.stderr)
     most_rps = _floor(setting, UNREACHABLE_RPS, 1).paced.achieved_rps
     for fraction in LADDER:
@@ -179,7 +180,7 @@ def _highest_rate(setting: Setting, notes: list[str]) -> int:
         ):
             return rate_rps
     notes.append(
-        f"the floor had to wait at every rate down to {rate_rps:,}/s, which is taken for its highest: the machine was not quiet"
+        f"requests of the floor waited at every rate down to {rate_rps:,}/s, taken as its highest: the machine was not quiet"
     )
     return rate_rps
 

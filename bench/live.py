@@ -1,4 +1,4 @@
-"""What the live page costs the load that it shows: with a viewer who takes all that is sent, against none."""
+"""The cost of the live page for its load: a viewer who reads all events, compared with no viewer."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ LOADS = {
 
 
 def measure_live(setting: Setting) -> Found:
-    """Both loads, each with and without."""
+    """Measures both loads with and without a viewer."""
     notes: list[str] = []
     rows: list[list[str]] = []
     bars: list[Bar] = []
@@ -72,7 +72,8 @@ def measure_live(setting: Setting) -> Found:
 
 
 def _load(setting: Setting, arguments: list[str], key: str, *, viewed: bool) -> float:
-    """One load by `weir load`, all of it on the generator's CPU; the figure of its JSON at `key`."""
+    """Runs `weir load` on the generator's CPU and returns the value at `key` in its JSON, or the p99 of several
+    quantiles."""
     command: list[str | Path] = [
         "taskset", "--cpu-list", str(setting.cpus.load), WEIR, "load", setting.nginx.url, *arguments,
         "-d", f"{setting.seconds}s", "--no-generator-limit", "--json", "-", *(["--live"] if viewed else []),
@@ -98,9 +99,9 @@ def _load(setting: Setting, arguments: list[str], key: str, *, viewed: bool) -> 
 
 
 def _look(url: str) -> None:
-    """Takes the page's news until there are no more."""
+    """Reads the page's events until the stream ends."""
     parts = urlsplit(url)
-    # What is told ends with the load, and so does the connection.
+    # The stream ends when the load ends.
     with urllib.request.urlopen(urlunsplit(parts._replace(path="/news")), timeout=60) as news:
         while news.read1():
             pass

@@ -1,5 +1,5 @@
-"""The machine that a benchmark runs on: its CPUs, what it is, and running a program on one CPU with its use of CPU and
-memory read off."""
+"""The machine of a benchmark: its CPUs, its description, and programs that run on one CPU with measured CPU and
+memory."""
 
 import os
 import platform
@@ -15,25 +15,25 @@ from pathlib import Path
 
 from weir.paths import find_cache_folder
 
-# First what scripts/bench-peers installs, whose versions are known.
+# The folder of scripts/bench-peers comes first, because the versions of its programs are known.
 SEARCH_PATH = os.pathsep.join(
     [str(find_cache_folder() / "bench-peers" / "bin"), os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"]
 )
-# Beyond the time that a program was told to take: after that it hangs.
+# A program that has not ended this long after its planned end hangs.
 PATIENCE_S = 30.0
 MEMORY_PERIOD_MS = 100
 
 
 WEIR = Path(sys.executable).with_name("weir")
-"""The command of this environment."""
+"""The `weir` command of this environment."""
 
 
 class BenchError(Exception):
-    """What the person at the prompt must know or do before the benchmark can run."""
+    """A problem that ends a measurement; the message tells the user what to do."""
 
 
 def program(command: str, package: str) -> str:
-    """The path of a program, or how to get it."""
+    """Returns the path of a program. Raises BenchError with the Debian package if the program is missing."""
     path = shutil.which(command, path=SEARCH_PATH)
     if path is None:
         raise BenchError(f"{command} is not installed (Debian: apt-get install {package})")
@@ -42,14 +42,14 @@ def program(command: str, package: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One CPU for what is measured against, another for what measures."""
+    """The CPU of the server and the CPU of the load."""
 
     server: int
     load: int
 
 
 def placement() -> Placement:
-    """The last CPU for the server; the first for the load, where interrupts usually go as well."""
+    """Returns the last CPU for the server and the first CPU, which usually handles the interrupts, for the load."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         raise BenchError(
@@ -59,7 +59,7 @@ def placement() -> Placement:
 
 
 def built(name: str) -> Path:
-    """A program of this workspace that `make bench` has built."""
+    """Returns the path of a program that `make bench` has built. Raises BenchError if the file is missing."""
     target = os.environ.get("CARGO_TARGET_DIR")
     path = (Path(target) if target else Path(__file__).resolve().parent.parent / "target") / "release" / name
     if not path.is_file():
@@ -69,21 +69,20 @@ def built(name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a program printed, and the CPU and memory it used."""
+    """A program's output, with its CPU time and peak memory."""
 
     output: str
     cpu_user_s: float
     cpu_system_s: float
     peak_rss_bytes: int | None
-    """As it was last seen, ten times a second: what the kernel tells at the end includes what Python held when it
-    forked."""
+    """Peak memory, read ten times a second: the kernel's figure at the end includes Python's memory before the fork."""
 
 
 def run_on(cpu: int, command: Sequence[str | Path], folder: Path, duration_s: float) -> Finished:
-    """Run `command`, which should take `duration_s`, on `cpu` to its end. It does not outlive this call, whatever ends
-    it.
+    """Runs `command` on `cpu` to its end. The process never outlives this call.
 
-    Its output goes to a file, so that nobody reads along while it measures.
+    The output goes to a file, so that no reader takes CPU time meanwhile. Raises BenchError if the command fails or
+    takes much longer than `duration_s`.
     """
     name = Path(command[0]).name
     output_path, error_path = folder / "output", folder / "error"
@@ -110,7 +109,7 @@ def run_on(cpu: int, command: Sequence[str | Path], folder: Path, duration_s: fl
 
 
 def _watch(pid: int, limit_s: float) -> int | None:
-    """Wait for the end of a process without reaping it; gives the most memory it had."""
+    """Waits until a process ends, without reaping it; returns its peak memory in bytes."""
     deadline = time.monotonic() + limit_s
     peak_rss_bytes = None
     descriptor = os.pidfd_open(pid)
@@ -129,7 +128,7 @@ def _watch(pid: int, limit_s: float) -> int | None:
 
 
 class Idleness:
-    """How much of their time the CPUs of a placement have nothing to do, from its making until it is asked."""
+    """The idle time of a placement's CPUs since this object was created."""
 
     def __init__(self, cpus: Placement) -> None:
         self._cpus = cpus
@@ -137,7 +136,7 @@ class Idleness:
         self._idle_s = self._read()
 
     def fractions(self) -> tuple[float, float]:
-        """Of the load's CPU and of the server's. The kernel counts in ticks of 10 ms."""
+        """Returns the idle fractions of the load's CPU and of the server's CPU. The kernel counts in ticks of 10 ms."""
         length_s = time.monotonic() - self._at
         load, server = (min(1.0, (now - then) / length_s) for now, then in zip(self._read(), self._idle_s, strict=True))
         return load, server
@@ -147,21 +146,21 @@ class Idleness:
         for line in Path("/proc/stat").read_text().splitlines():
             name, *counts = line.split()
             if name.startswith("cpu"):
-                # Idle, and idle while a disk is waited for.
+                # Idle time without and with a pending disk request.
                 ticks[name] = int(counts[3]) + int(counts[4])
         return [ticks[f"cpu{cpu}"] / os.sysconf("SC_CLK_TCK") for cpu in (self._cpus.load, self._cpus.server)]
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """CPU time that others took, other virtual machines included, and what all CPUs had to give meanwhile."""
+    """CPU seconds that other processes and virtual machines took, and the seconds that all CPUs had."""
 
     others_s: float = 0.0
     capacity_s: float = 0.0
 
     @property
     def fraction(self) -> float:
-        """The others' part of it all."""
+        """The others' share of all CPU time."""
         return self.others_s / self.capacity_s if self.capacity_s else 0.0
 
     def __add__(self, other: "Taken") -> "Taken":
@@ -169,11 +168,10 @@ class Taken:
 
 
 class OtherLoad:
-    """How much of the machine went to processes that are not ours, from its making until it is asked.
+    """The CPU time of processes outside the benchmark since this object was created.
 
-    Every process's CPU time is added up, with that of the children it has reaped: an ended process's time moves to its
-    parent and stays in the sum. Left out are this process with all that it started, and the kernel's threads, which
-    work for whoever causes interrupts.
+    The sum includes the reaped children of every process, so the time of an ended process stays in the sum. The sum
+    leaves out this process with its descendants, and the kernel's threads, which may work for them.
     """
 
     def __init__(self) -> None:
@@ -181,7 +179,7 @@ class OtherLoad:
         self._used_s = self._read()
 
     def taken(self) -> Taken:
-        """What others took until now."""
+        """Returns the CPU time of others until now."""
         used_s = self._read() - self._used_s
         return Taken(max(0.0, used_s), (time.monotonic() - self._at) * (os.cpu_count() or 1))
 
@@ -190,11 +188,11 @@ class OtherLoad:
         parents, ticks = {}, {}
         for path in Path("/proc").glob("[0-9]*/stat"):
             try:
-                # After the command's name, which may hold spaces: state, parent, … user, system, reaped user, reaped
-                # system.
+                # Fields after the command's name, which may contain spaces: state, parent, …, user, system, reaped
+                # user, reaped system.
                 fields = path.read_text().rpartition(")")[2].split()
             except OSError:
-                continue  # ended meanwhile
+                continue  # the process has ended
             process = int(path.parent.name)
             parents[process] = int(fields[1])
             ticks[process] = sum(int(field) for field in fields[11:15])
@@ -205,14 +203,14 @@ class OtherLoad:
 
 
 def _line(process: int, parents: Mapping[int, int]) -> Iterator[int]:
-    """A process, its parent, and so on."""
+    """Yields a process id, its parent's id, and so on."""
     while process:
         yield process
         process = parents.get(process, 0)
 
 
 def facts() -> list[str]:
-    """What a reader must know of the machine to judge the numbers; nothing that says whose it is."""
+    """Returns the facts that a reader needs to judge the figures; no fact identifies the machine's owner."""
     return [
         f"CPU: {_cpu_model()}, {len(os.sched_getaffinity(0))} CPUs{_hypervisor()}",
         f"memory: {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",

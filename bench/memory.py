@@ -1,4 +1,4 @@
-"""Does memory grow with time? The peak of a run of ten minutes against that of one of ten seconds."""
+"""Does memory grow with time? Compares the peak memory of a load of ten minutes with that of ten seconds."""
 
 import sys
 
@@ -9,15 +9,14 @@ from weir.model.load import ClosedLoad, LoadPlan, Request
 
 CONNECTIONS = 64
 SHORT_S = 10
-# Neighbours may hold everybody up: it is not about time.
+# A busy neighbour may delay responses; this part does not measure time.
 PATIENCE_S = 60
-# The kernel counts pages for each CPU apart, and what it adds up differs by some dozens of them from one run to the
-# next.
+# The kernel counts pages for each CPU separately, so its sum differs by dozens of pages between two runs.
 BAR_GROWTH_BYTES = 500_000
 
 
 def measure_memory(setting: Setting) -> Found:
-    """One short load, and one as long as a round."""
+    """Runs a short load, and a load as long as a round."""
     rows, peaks, measured = [], [], {}
     for duration_s in (SHORT_S, setting.seconds):
         print(f"memory: {CONNECTIONS} connections for {duration_s} s …", file=sys.stderr)

@@ -1,8 +1,7 @@
-"""nginx with one worker on one CPU that answers `return 200`: the server that every benchmark here aims at.
+"""nginx with one worker on one CPU, as the server of every benchmark; the response is `return 200`.
 
-It runs in the foreground with a prefix and a configuration of its own, listens on loopback only, and is ended by its
-process id. With TLS it listens on a second port, with a certificate made for the occasion, and one cipher, so that all
-clients do the same work.
+nginx runs in the foreground with its own prefix and configuration, and listens on loopback only. For TLS nginx listens
+on a second port with a new certificate and one cipher, so that all clients do the same work.
 """
 
 import re
@@ -57,18 +56,16 @@ JSON = '{"id": 7, "name": "weir", "active": true, "tags": ["http", "load"], "tex
 
 @dataclass(frozen=True, slots=True)
 class Nginx:
-    """A running nginx."""
-
     address: str
     tls_address: str | None = None
 
     @property
     def url(self) -> str:
-        """What to ask for."""
+        """The URL of the small response."""
         return f"http://{self.address}/"
 
     def requests(self) -> int:
-        """How many requests it has had, by its own count; asking is one of them."""
+        """Returns nginx's own count of its requests, which includes the request for the count."""
         with urlopen(f"{self.url}status", timeout=5) as answer:
             text = answer.read().decode()
         match = re.search(r"^ (\d+) (\d+) (\d+) $", text, re.MULTILINE)
@@ -79,8 +76,7 @@ class Nginx:
 
 @contextmanager
 def running_nginx(cpu: int, *, tls: bool = False, locations: str = "") -> Iterator[Nginx]:
-    """nginx on a free port, bound to `cpu`, ended when the block ends; `locations` are further ones of its
-    configuration."""
+    """Runs nginx on a free port and on `cpu` until the block ends. `locations` is added to the configuration."""
     binary = program("nginx", "nginx-light")
     with tempfile.TemporaryDirectory(prefix="weir-bench-nginx-") as folder:
         port, tls_port = _free_port(), _free_port() if tls else None
@@ -111,7 +107,7 @@ def running_nginx(cpu: int, *, tls: bool = False, locations: str = "") -> Iterat
 
 
 def _make_certificate(folder: Path) -> None:
-    """A key, and a certificate that nobody has to trust."""
+    """Makes a key and a self-signed certificate in `folder`."""
     command = [
         program("openssl", "openssl"),
         "req",

@@ -1,7 +1,7 @@
-"""The other generators at a fixed rate: how each is told, and where it says how long answers took.
+"""The other generators at a fixed rate: their command lines, and the parsers of their reports.
 
-Each counts in its own way: wrk2, zrk and oha (with `--latency-correction`) from the moment a request was due, k6 from
-when it was sent.
+wrk2, zrk and oha (with `--latency-correction`) count from the time when a request was due, k6 from the time when it was
+sent.
 """
 
 import json
@@ -15,33 +15,33 @@ from bench.machine import SEARCH_PATH, BenchError
 from bench.peers import FROM_REGISTRIES
 
 QUANTILES = ("p50", "p90", "p99", "p99_9", "max")
-# wrk2 learns the delays for ten seconds and begins to count after that.
+# wrk2 calibrates itself for ten seconds before it begins to count.
 CALIBRATION_S = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Paced:
-    """What a generator says of a load at a fixed rate."""
+    """A generator's report of a load at a fixed rate."""
 
     achieved_rps: float
     response_time_us: dict[str, float]
-    """By quantile."""
+    """Response times in microseconds, by quantile."""
 
 
 @dataclass(frozen=True, slots=True)
 class PacedPeer:
-    """One generator: `command(rate, connections, url, seconds, folder)`."""
+    """A generator that can hold a rate. `command(rate, connections, url, seconds, folder)` returns its arguments."""
 
     name: str
     origin: str
     command: Callable[[int, int, str, int, Path], list[str]]
     parse: Callable[[str], Paced]
     calibration_s: int = 0
-    """How much longer it needs."""
+    """Seconds that the generator needs in addition to the load."""
 
     @property
     def binary(self) -> str | None:
-        """Its path, if it is installed."""
+        """The program's path; None if the program is not installed."""
         return shutil.which(self.name, path=SEARCH_PATH)
 
 
@@ -57,7 +57,7 @@ def _wrk2_said(output: str) -> Paced:
     }
     achieved = re.search(r"^Requests/sec:\s*([\d.]+)", output, re.MULTILINE)
     if achieved is None:
-        raise BenchError(f"no rate in what was printed: {output.strip()[-300:]}")
+        raise BenchError(f"no rate in the output: {output.strip()[-300:]}")
     percents = dict(zip(QUANTILES, (50.0, 90.0, 99.0, 99.9, 100.0), strict=True))
     return Paced(float(achieved.group(1)), {name: times[percent] for name, percent in percents.items()})
 
@@ -106,7 +106,7 @@ def _k6_said(output: str) -> Paced:
 
 PACED_PEERS = (
     PacedPeer("wrk2", "taken from the PATH", _wrk2, _wrk2_said, CALIBRATION_S),
-    # A rewrite of wrk2 with its options and its output.
+    # zrk is a rewrite of wrk2 with the same options and output.
     PacedPeer("zrk", "taken from the PATH", _wrk2, _wrk2_said, CALIBRATION_S),
     PacedPeer("oha", FROM_REGISTRIES, _oha, _oha_said),
     PacedPeer("k6", FROM_REGISTRIES, _k6, _k6_said),

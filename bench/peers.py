@@ -1,8 +1,8 @@
-"""The other generators in a closed loop: how each is told what to do, and where it says what it did.
+"""The other generators in a closed loop: their command lines, and the parsers of their reports.
 
-Every one gets one CPU and, where it can be told, one thread, and sends no more than it must: a request's head is the
-server's work too. One that is not installed, or that cannot do a job, is left out with a line. At fixed rates they are
-in `paced`.
+Every generator gets one CPU and, if it has such an option, one thread. Requests are as short as possible, because long
+headers cost the server CPU. A missing generator, or one that cannot do a job, is left out with a line. `paced` has
+fixed rates.
 """
 
 import json
@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from bench.machine import SEARCH_PATH, BenchError, built
 
 Kind = Literal["GET", "POST", "close", "tls"]
-"""With keep-alive: GET, a POST of 400 bytes of JSON, GET over TLS; and GET on a connection for each request
-("close")."""
+"""GET, a POST of 400 bytes of JSON and GET over TLS keep their connections; "close" is GET with a connection per
+request."""
 
 BODY = b'{"text": "' + b"x" * 388 + b'"}'
 assert len(BODY) == 400
@@ -28,14 +28,14 @@ LOCUST_LEAST_S = 3
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What every generator is asked to do."""
+    """A kind of request and a number of connections, the same for every generator."""
 
     kind: Kind
     connections: int
 
     @property
     def label(self) -> str:
-        """How it is named in the tables."""
+        """The job's name in the tables."""
         what = {"GET": "GET", "POST": "POST of 400 bytes", "close": "GET, `Connection: close`", "tls": "GET over TLS"}[
             self.kind
         ]
@@ -44,7 +44,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a generator says it did."""
+    """A generator's report of one load."""
 
     throughput_rps: float
     completed: int | None = None
@@ -52,30 +52,30 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One generator. `command` gives None for a job that it cannot do or is not compared in; files it needs go into the
-    folder."""
+    """One generator. `command` writes files into its folder and returns arguments, or None if the generator cannot do
+    the job or does not take part in it."""
 
     name: str
     origin: str
-    """The Debian package, or what installs it."""
+    """The Debian package, or the script that installs the program."""
     command: Callable[[Job, str, int, Path], list[str] | None]
     parse: Callable[[str], Said]
     version: tuple[str, ...] = ()
-    """What it is asked to name its version."""
+    """Arguments with which the program prints its version."""
 
     @property
     def binary(self) -> str | None:
-        """Its path, if it is installed."""
+        """The program's path; None if the program is not installed."""
         return shutil.which(self.name, path=SEARCH_PATH)
 
     @property
     def missing(self) -> str:
-        """The line for one that is not installed."""
+        """The note for a generator that is not installed."""
         return f"{self.name} is not installed ({self.origin})"
 
 
 class Bare(Peer):
-    """A loop of `bench/bare`."""
+    """The program `bench/bare` with one of its loops."""
 
     __slots__ = ()
 
@@ -108,15 +108,16 @@ def _wrk(job: Job, url: str, duration_s: int, folder: Path) -> list[str]:
 
 def _wrk_said(output: str) -> Said:
     completed = re.search(r"^\s*(\d+) requests in ", output, re.MULTILINE)
-    # A timeout is an answer that took longer than two seconds; it comes nevertheless, and is counted.
+    # wrk counts a response after more than two seconds as a timeout, but also as a completed request.
     errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+)", output)
     if completed is None or "Non-2xx" in output or (errors and errors.groups() != ("0", "0", "0")):
-        raise BenchError(f"wrk did not measure what was asked: {output.strip()}")
+        raise BenchError(f"wrk printed errors or no count: {output.strip()}")
     return Said(_number(r"^Requests/sec:\s*([\d.]+)", output), int(completed.group(1)))
 
 
 def _ab(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
-    # -n after -t, which sets it to 50,000; it takes memory for each, so no more than can be done.
+    # -t sets -n to 50,000, so -n comes after -t. ab takes memory for each request of -n, so -n is only as high as
+    # needed.
     options = ["-q", "-t", str(duration_s), "-n", str(1_000_000 * duration_s), "-c", str(job.connections)]
     if job.kind == "tls":
         return None
@@ -145,7 +146,7 @@ def _hey(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
 
 
 def _hey_said(output: str) -> Said:
-    # It keeps at most a million results; its rate counts them all.
+    # hey keeps at most a million results, but its rate counts all of them.
     return Said(_number(r"^\s*Requests/sec:\s*([\d.]+)", output))
 
 
@@ -215,7 +216,7 @@ def _locust(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | No
         f"from locust import FastHttpUser, task\n\n\nclass User(FastHttpUser):\n    @task\n    def ask(self):\n        self.client.{call}\n"
     )
     users = str(job.connections)
-    # Its users come within the time.
+    # Locust starts its users within the load's time.
     duration_s = max(duration_s, LOCUST_LEAST_S)
     options = ["--headless", "--json", "--skip-log", "--loglevel", "ERROR", "--stop-timeout", "0"]
     return ["-f", str(script), *options, "-u", users, "-r", users, "-t", f"{duration_s}s", "--host", url.rstrip("/")]
@@ -226,12 +227,12 @@ def _locust_said(output: str) -> Said:
     if entry["num_failures"]:
         raise BenchError(f"locust had {entry['num_failures']} failures")
     completed = int(entry["num_requests"])
-    # Its own figure is that of the last ten seconds, of which there may be one.
+    # Locust's own rate is that of the last ten seconds, but a load may be much shorter.
     return Said(completed / (entry["last_request_timestamp"] - entry["start_time"]), completed)
 
 
 def _request_file(job: Job, url: str, folder: Path) -> str:
-    """The bytes to send, for who takes them as they are."""
+    """Writes the request's bytes to a file, for generators that send raw bytes; returns the path."""
     target = urlsplit(url)
     head = f"{job.kind} {target.path} HTTP/1.1\r\nHost: {target.netloc}\r\n"
     body = b""
@@ -264,7 +265,7 @@ def _gcannon_said(output: str) -> Said:
     counted = json.loads(output)
     if any(counted["errors"].values()) or counted["status"]["2xx"] != counted["responses"]:
         raise BenchError(f"gcannon had failures: {output.strip()[-500:]}")
-    # It does not count the first 0.1 s, in which it asks as well.
+    # gcannon does not count the first 0.1 s, although it sends requests then.
     return Said(float(counted["rps"]))
 
 
@@ -285,7 +286,7 @@ def _bare_said(output: str) -> Said:
 def _number(pattern: str, output: str) -> float:
     match = re.search(pattern, output, re.MULTILINE)
     if match is None:
-        raise BenchError(f"no {pattern!r} in what was printed: {output.strip()[-500:]}")
+        raise BenchError(f"no {pattern!r} in the output: {output.strip()[-500:]}")
     return float(match.group(1))
 
 

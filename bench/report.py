@@ -1,4 +1,4 @@
-"""How long the report of a run of a thousand trials takes: from its file to findings, to a page, and to charts in a
+"""The time for the report of a run of 1,000 trials: from the run file to findings, to a page, and to charts in a
 browser."""
 
 import os
@@ -65,7 +65,8 @@ _DRAW_ALL = """() => new Promise(done => {
 
 
 def measure_report(setting: Setting) -> Found:
-    """Four stacks at 25 numbers of connections in ten blocks, ten seconds each in intervals of a tenth."""
+    """Measures four stacks at 25 numbers of connections in ten blocks; a trial has ten seconds in intervals of 0.1
+    s."""
     plain = replace(FLASK, name="plain", title="Plain")
     study = SyntheticStudy(
         stacks=(FLASK, SANIC, NETTY, plain),
@@ -77,7 +78,7 @@ def measure_report(setting: Setting) -> Found:
     print("report: writing a run of 1,000 trials …", file=sys.stderr)
     path = write_run(setting.folder / "run.weir", study)
     page = setting.folder / "report.html"
-    # The modules compiled, as they are wherever weir ran before.
+    # Python keeps compiled modules, as in every installation that has run before.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     times: dict[str, list[float]] = {COMMAND: [], "of it findings": [], "of it the page": [], DRAWN: [], ALL_DRAWN: []}
     for _ in range(setting.rounds):
@@ -127,8 +128,8 @@ def measure_report(setting: Setting) -> Found:
 
 
 def _drawn_s(page: Path) -> dict[str, float]:
-    """From the page's opening to its first charts and to all of them, by the browser's own clock; nothing without a
-    browser."""
+    """Returns the seconds from the page's opening to its first charts and to all charts, by the browser's clock. The
+    dict is empty if no browser is installed."""
     program = chromium()
     if program is None:
         return {}

@@ -1,9 +1,7 @@
-"""What the parts of the benchmark found: kept as JSON, a file for a part and a CPU, and put together as a page of
-Markdown.
+"""Results of the benchmark: a JSON file for each part and CPU, and a Markdown page made from all files.
 
-A part can be measured again without the others, so each file says for itself how, on what machine and by which weir it
-was measured. What was found on another CPU is kept beside it: a ratio is that of a machine.
-Nothing in it says when: the commit does.
+A part can be measured alone, so each file records its method, its machine and weir's version. Results of other CPUs
+stay, because a ratio depends on the machine. The commit has the date.
 """
 
 import json
@@ -16,13 +14,13 @@ from typing import Any
 from bench.spread import confidence
 
 SCHEMA = 1
-# What a neighbour takes is missing from one side of a ratio or the other.
+# A neighbour's CPU time is missing on one side of a ratio.
 QUIET_FRACTION = 0.03
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What is asked, what was found, and whether that is enough; None if it could not be measured."""
+    """A requirement, the measured value, and whether the value meets it; `reached` is None if it was not measured."""
 
     text: str
     found: str
@@ -31,24 +29,24 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns and rows as they are printed. The first `labels` columns are text, the others numbers."""
+    """Columns and rows in printed form. The first `labels` columns are text, the others numbers."""
 
     columns: list[str]
     rows: list[list[str]]
     labels: int = 1
 
     def lines(self) -> list[str]:
-        """The table in Markdown."""
+        """Returns the table in Markdown."""
         kinds = ["---" if index < self.labels else "---:" for index in range(len(self.columns))]
         return ["| " + " | ".join(cells) + " |" for cells in [self.columns, kinds, *self.rows]]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one part found.
+    """The results of one part.
 
-    `notes` say what was left out and what else a reader must know; `measured` holds every round's figures, by contest
-    and generator.
+    `notes` lists left-out generators and other remarks for the reader; `measured` holds every round's figures, by
+    contest and generator.
     """
 
     title: str
@@ -60,28 +58,28 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """How it was measured, on what, by whom."""
+    """Rounds, machine and versions of a measurement."""
 
     rounds: int
     seconds: float
     machine: list[str]
     placement: str
     others_fraction: float | None
-    """Of the machine's CPUs, taken by other processes meanwhile; None where that does not matter."""
+    """Fraction of the CPUs that other processes took meanwhile; None if it does not affect the result."""
     versions: list[str]
 
     @property
     def cpu(self) -> str:
-        """The model of its CPU, which the machine's first fact begins with."""
+        """The model of the CPU, from the machine's first fact."""
         return self.machine[0].removeprefix("CPU: ").split(",")[0]
 
     @property
     def quiet(self) -> bool:
-        """Whether the machine was left alone."""
+        """Whether other processes took at most `QUIET_FRACTION` of the CPUs."""
         return self.others_fraction is None or self.others_fraction <= QUIET_FRACTION
 
     def line(self) -> str:
-        """For below the part's table."""
+        """Returns the line below the part's table."""
         quietness = (
             ""
             if self.others_fraction is None
@@ -92,14 +90,14 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class PartResult:
-    """One part: what it found and how."""
+    """One part's results, with their provenance."""
 
     part: str
     found: Found
     provenance: Provenance
 
     def write(self, folder: Path) -> None:
-        """Into a file named after the part and the CPU, at once."""
+        """Writes the result atomically into a file named after the part and the CPU."""
         folder.mkdir(exist_ok=True)
         cpu = re.sub(r"[^a-z0-9]+", "-", self.provenance.cpu.lower()).strip("-")
         path = folder / f"{self.part}.{cpu}.json"
@@ -109,7 +107,8 @@ class PartResult:
 
 
 def read_results(folder: Path, parts: Sequence[str]) -> list[PartResult]:
-    """The results that are there, in the order of `parts`, of one part by CPU."""
+    """Returns the results in `folder` in the order of `parts`; results of one part are in the order of the CPU's
+    name."""
     return [_read(path) for part in parts for path in sorted(folder.glob(f"{part}.*.json"))]
 
 
@@ -132,7 +131,7 @@ def _read(path: Path) -> PartResult:
 
 
 def page(results: Sequence[PartResult]) -> str:
-    """All of it as one page: the bars, a section for each part, the machine."""
+    """Returns the results as one page: the bars, a section for each part, and the machines."""
     bars = [
         [bar.text, result.provenance.cpu, bar.found, _reached(bar)] for result in results for bar in result.found.bars
     ]

@@ -1,5 +1,4 @@
-"""Generators that take turns: whose turn it is, what becomes of one that fails, and of a round that others
-disturbed."""
+"""Rounds in which generators take turns, with second tries after failures and repeated rounds after disturbances."""
 
 import json
 import sys
@@ -11,8 +10,7 @@ from bench.result import QUIET_FRACTION
 
 Measured = TypeVar("Measured")
 
-# What a generator can do wrong, and what can be missing from its output. Whatever else is raised is a defect of the
-# benchmark.
+# Errors of a generator or of its output. Any other exception is a defect of the benchmark.
 FAILURES = (BenchError, OSError, json.JSONDecodeError, ValueError, KeyError, IndexError, TypeError, ZeroDivisionError)
 
 
@@ -25,15 +23,14 @@ def alternate(
     taken: list[Taken],
     watch: Callable[[], OtherLoad] = OtherLoad,
 ) -> dict[str, list[Measured]]:
-    """What each generator measured, round by round; `what` they do is named where one fails.
+    """Returns each generator's measurements, round by round; notes name the job by `what`.
 
-    The order goes there and back, and everybody comes first in turn, so that what drifts (clock speed, neighbours)
-    touches all alike. One that fails has a second try at once, which is noted in `notes`; one that fails again is left
-    out of all rounds, with a line, or ends the measurement if it is `required`.
+    The order of the generators changes with each round, so that drift (clock speed, neighbours) affects all alike. A
+    generator that fails gets a second try at once, with a note. After a second failure the generator is left out of all
+    rounds, with a note. Raises BenchError if this generator is `required`.
 
-    A round in which others took more than `QUIET_FRACTION` of the CPUs is set aside whole, whatever came out, and done
-    again; not more than `rounds` of them, then they count. What others took of the rounds that count goes to `taken`, a
-    line on the others to `notes`.
+    A round in which others took more than `QUIET_FRACTION` of the CPUs is discarded and repeated, at most `rounds`
+    times. `taken` gets the CPU time of others in each round that counts; `notes` gets a line about the discarded ones.
     """
     measured: dict[str, list[Measured]] = {name: [] for name in generators}
     set_aside: list[float] = []

@@ -1,4 +1,4 @@
-"""What every part of the benchmark is given."""
+"""The settings that all parts of the benchmark share."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from bench.nginx import Nginx
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The server, the CPUs, how often and how long, and a folder for what is only needed meanwhile."""
+    """The server, the CPUs, the number and length of rounds, and a folder for temporary files."""
 
     nginx: Nginx
     cpus: Placement
@@ -17,10 +17,10 @@ class Setting:
     seconds: int
     folder: Path
     connections: tuple[int, ...]
-    """Of the contests of throughput."""
+    """Numbers of connections in the throughput contests."""
     taken: list[Taken] = field(default_factory=list)
-    """By others, in each round that counts."""
+    """CPU time of other processes in each round that counts."""
 
     def with_length(self, rounds: int, seconds: int) -> "Setting":
-        """The same with other rounds."""
+        """Returns this setting with another number and length of rounds."""
         return replace(self, rounds=rounds, seconds=seconds)

@@ -1,4 +1,4 @@
-"""Figures of several rounds as one: the median, and how far the rounds lie apart."""
+"""Figures of several rounds as one: the median and the range."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The median of some rounds with the lowest and the highest.
+    """The median of some rounds, with the lowest and the highest value.
 
-    Of `n` rounds, the range from lowest to highest holds the true median with probability 1 - 2 / 2^n, whatever the
-    distribution (the sign test): 96.9 % for 6 rounds, 98.4 % for 7.
+    With `n` rounds the range contains the true median with probability 1 - 2 / 2^n, for any distribution (sign test):
+    96.9 % for 6 rounds, 98.4 % for 7.
     """
 
     median: float
@@ -20,23 +20,22 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
-        """The spread of `values`, of which there must be one at least."""
+        """Returns the spread of `values`. Raises an error if there are none."""
         return cls(median(values), min(values), max(values))
 
     def text(self, digits: int = 0) -> str:
-        """As it is printed: `median (low to high)`."""
+        """Returns the printed form: `median (low to high)`."""
         return f"{self.median:,.{digits}f} ({self.low:,.{digits}f} to {self.high:,.{digits}f})"
 
 
 def confidence(rounds: int) -> float:
-    """The probability that the range of `rounds` values holds their true median."""
+    """Returns the probability that the range of `rounds` values contains their true median."""
     return float(1 - 2 / 2**rounds)
 
 
 def median_within(values: Sequence[float]) -> tuple[float, float]:
-    """The two of these values between which their true median lies with a probability of 95 % at least, whatever the
-    distribution (the sign test): with fewer than six rounds the lowest and the highest, and less than that.
-    """
+    """Returns two of the values that enclose the true median with at least 95 % probability, for any distribution (sign
+    test). With fewer than six values these are the lowest and the highest, with a smaller probability."""
     ordered = sorted(values)
     count = len(ordered)
     below, left_out = 0.0, -1

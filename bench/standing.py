@@ -1,10 +1,9 @@
-"""A generator that stands ready and makes a load for every line on its standard input, as the trials of a run follow
-each other.
+"""A process that stands ready and runs one load for each line on standard input, like the trials of a run.
 
     python -m bench.standing URL CONNECTIONS SECONDS CPU [ADDRESS]
 
-Bound to a CPU as a study's generator is: this machine's engine, or with the address of a cluster an agent there. Prints
-the ids of its processes but for the engine's, then for every line the answers a second.
+The load runs on CPU with this machine's engine, or with an agent of the cluster at ADDRESS. First the process prints
+its process ids except the engine's; then, for every line, the responses per second.
 """
 
 import json

@@ -1,7 +1,6 @@
-"""What scenarios cost: a request made from templates whose answer is checked as JSON, against the same request as fixed
-bytes.
+"""The cost of scenarios: requests from templates with a JSON check, compared with the same request as fixed bytes.
 
-The fixed request is about as long as those that are made, and all get the same answer, whose status is checked.
+The fixed request is about as long as the others. All get the same response, and weir checks its status.
 """
 
 from functools import partial
@@ -20,7 +19,7 @@ CHECK = Check(status=[200], json={"/active": True, "/id": 7})
 
 
 def measure_templates(setting: Setting) -> Found:
-    """A GET with templates in path and header, a POST with one in the body as well."""
+    """Measures a GET with templates in path and header, and a POST with one more in the body."""
     url = setting.nginx.url.rstrip("/")
     header = ("X-Request", "1000000")
     made_header = {"X-Request": "{{int 1000000 9999999}}"}

@@ -1,4 +1,4 @@
-"""Closed loops on nginx `return 200`: weir, weir on epoll, the other generators, and the bare loops for orientation."""
+"""Closed loops on nginx `return 200`: weir, weir on epoll, the other generators, and the bare loops for comparison."""
 
 from functools import partial
 
@@ -11,25 +11,25 @@ from weir.model.load import ClosedLoad, LoadPlan, Request, Tls
 CONNECTIONS = (16, 64, 256, 1_024, 10_000)
 MANY = 10_000
 CPU_JOB = Job("GET", 64)
-# wrk opens its connections within the time that it counts, and weir before: rounds are longer, and fewer, the more
-# there are. Connections at least, how many times as long, rounds at most.
+# wrk opens connections within the measured time, weir before it. So a load with many connections gets fewer and longer rounds.
+# Entries: minimum connections, factor for the seconds, maximum rounds.
 LONGER = ((MANY, 4, 11), (1_024, 2, 13))
 BACK_ENDS = {"weir": "auto", "weir on epoll": "epoll"}
 ASLEEP = "weir, asleep when idle"
-"""With a CPU of its own weir looks for answers before it sleeps, which is user CPU that nobody else wants. This is weir
-without that: what an answer costs."""
-# What is asked of weir ÷ wrk, by the number of connections.
+"""weir without polling, which shows the CPU cost of a response. On its own CPU weir polls before it sleeps, with CPU
+time that no other process needs."""
+# Required weir ÷ wrk, by the number of connections.
 BARS = {16: 1.05, 64: 1.10, 256: 1.13, 1_024: 1.17, 10_000: 1.3}
 BAR_EPOLL = 1.03
 BAR_CLOSE = 1.0
 BAR_TLS = 1.0
-# User CPU for a request, where wrk takes the other: machines differ by a half in both.
+# User CPU per request, at most the first where wrk takes the second: machines differ by half in both.
 BAR_USER_CPU_US, BAR_WRK_CPU_US = 0.4, 0.7
 BAR_RSS_BYTES = 30_000_000
 
 
 def measure_throughput(setting: Setting) -> Found:
-    """GET and POST at each number of connections, against wrk, gcannon and the bare loops."""
+    """Measures GET and POST at each number of connections, with weir, wrk, gcannon and the bare loops."""
     jobs = [Job(kind, count) for kind in ("GET", "POST") for count in setting.connections]
     notes: list[str] = []
     for count in setting.connections:
@@ -54,7 +54,7 @@ def measure_throughput(setting: Setting) -> Found:
 
 
 def measure_close(setting: Setting) -> Found:
-    """A connection for each request."""
+    """Measures requests that each open a connection."""
     notes: list[str] = []
     contest = _contest(setting, Job("close", 64), [WRK, AB], notes)
     bars = [at_least(contest, "weir", peer, BAR_CLOSE) for peer in (WRK, AB)]
@@ -62,7 +62,7 @@ def measure_close(setting: Setting) -> Found:
 
 
 def measure_tls(setting: Setting) -> Found:
-    """TLS 1.3 with one cipher, AES-128-GCM, for all; nobody looks at the certificate."""
+    """Measures TLS 1.3 with AES-128-GCM for all generators. No generator checks the certificate."""
     notes: list[str] = []
     contest = _contest(setting, Job("tls", 64), [WRK], notes)
     bars = [at_least(contest, "weir", WRK, BAR_TLS)]
@@ -70,7 +70,7 @@ def measure_tls(setting: Setting) -> Found:
 
 
 def measure_peers(setting: Setting) -> Found:
-    """All generators at 64 connections."""
+    """Measures all generators at 64 connections."""
     notes: list[str] = []
     contests = [_contest(setting, Job(kind, 64), [WRK, *OTHERS], notes) for kind in ("GET", "POST")]
     return _found(
@@ -95,7 +95,7 @@ def _contest(setting: Setting, job: Job, peers: list[Peer], notes: list[str]) ->
 
 
 def length_at(connections: int, rounds: int, seconds: int) -> tuple[int, int]:
-    """Rounds and their seconds with so many connections, where a few have `rounds` of `seconds`."""
+    """Returns the number of rounds and their seconds at `connections`; few connections have `rounds` of `seconds`."""
     for least, times, most_rounds in LONGER:
         if connections >= least:
             return min(rounds, most_rounds), seconds * times
@@ -103,7 +103,7 @@ def length_at(connections: int, rounds: int, seconds: int) -> tuple[int, int]:
 
 
 def weir_plan(job: Job, url: str, duration_s: int) -> LoadPlan:
-    """What weir is asked to do for a job."""
+    """Returns weir's plan for a job."""
     request = Request("GET", url)
     if job.kind == "POST":
         request = Request("POST", url, (("Content-Type", "application/json"),), BODY)
@@ -117,7 +117,7 @@ def weir_plan(job: Job, url: str, duration_s: int) -> LoadPlan:
 
 
 def user_cpu_bar(label: str, asleep_us: float, weir_us: float, wrk_us: float | None) -> Bar:
-    """What an answer costs in user space, on the scale of the machine on which the bar was set."""
+    """Returns the bar on user CPU per response, scaled to the machine on which the bar was set."""
     text = (
         f"{label}: user CPU at most {BAR_USER_CPU_US:g} µs/request where wrk takes {BAR_WRK_CPU_US:g}, "
         "without looking for answers that are not there"
@@ -139,10 +139,10 @@ def at_least(contest: Contest, ours: str, peer: Peer, bar: float) -> Bar:
 
 
 def _limit(contest: Contest, ours: str, peer: Peer) -> str:
-    """What stands in the way of more: nothing, or the server, of which those who do least get no more either.
+    """Returns a remark with the bare loops' ratios if the server limits the throughput, else an empty string.
 
-    Whoever fills it gets 1 / (1 - what the peer leaves idle) times as much, and beyond that only what makes an answer
-    cheaper for it.
+    A generator that fills the server gets 1 / (1 - idle fraction of the server under `peer`) times the throughput of
+    `peer`. More is possible only if a response becomes cheaper for the server.
     """
     free = contest.free(ours)
     _, server_idle = contest.idle(ours)

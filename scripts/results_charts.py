@@ -50,14 +50,14 @@ text { font: 14px system-ui, -apple-system, "Segoe UI", sans-serif; fill: var(--
 
 @dataclass(frozen=True)
 class Row:
-    """A stack at one point: its value with its interval, and what stands beside it."""
+    """A stack at one point: its value, its interval, and the figures beside them."""
 
     name: str
     value: float
     low: float | None = None
     high: float | None = None
     article: float | None = None
-    """The ratio of the article's own rates."""
+    """Ratio that the article's own rates give."""
     limit: float | None = None
     """The smallest rate that arithmetic allows: threads or users divided by the wait."""
 
@@ -80,7 +80,7 @@ def display_rates(point: dict[str, Any]) -> list[Row]:
 
 
 def display_ratios(point: dict[str, Any]) -> list[Row]:
-    """Returns the rows of a panel of ratios. The baseline comes first, as 1."""
+    """Returns the rows of a panel of ratios. The baseline comes first, with the value 1."""
     baseline = next(stack for stack in point["stacks"] if stack["baseline"])
     published = {one["name"]: one["value"] for one in point["published"] if one["metric"] == THROUGHPUT}
     rows = [Row(baseline["name"], 1)]

@@ -1,4 +1,4 @@
-"""What tests of every room share: programs that may be missing, free ports, and the engine's own servers to aim at."""
+"""Parts that all tests share: programs that may be missing, free ports, and the engine's own servers."""
 
 import json
 import os
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-# Where stacks find their tools, and where Debian keeps servers, which a user's PATH may lack.
+# The path of stacks' tools, and Debian's folder for servers, which a user's PATH may lack.
 SEARCH_PATH = os.pathsep.join([build_search_path(), "/usr/sbin", "/sbin"])
 
 
 _LONGEST_ROOMS = ("tests/cluster/", "tests/end_to_end/")
-# Of what a failed test left behind.
+# Limits on the files and logs that a failed test shows.
 _MOST_FILES = 20
 _MOST_LOGS = 3
 _LOG_LINES = 15
 
-# How long an example takes says how busy the machine is.
+# The time of an example depends on the other load of the machine.
 hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
 
@@ -47,24 +47,23 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "needs(*commands): left out where one of these programs is missing (scripts/system-packages installs them)",
     )
-    # Where scripts/bench-peers puts generators that Debian does not have.
+    # scripts/bench-peers puts generators here that Debian does not have.
     os.environ["PATH"] = os.pathsep.join(
         [os.environ.get("PATH", os.defpath), str(find_cache_folder() / "bench-peers" / "bin")]
     )
-    # Whoever started pytest in the background may have had it ignore SIGINT, and what is ignored is inherited by what
-    # is started here.
+    # A shell lets background processes ignore SIGINT, and pytest's children would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the rooms whose tests take longest, so that several processes end at about the same time."""
+    """Moves the slowest folders to the front, so that several processes end at about the same time."""
     items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST_ROOMS))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Of several processes, one runs all tests of a file, since they share what the file started; or of a room that
-    shares a cluster."""
+    """Lets one process run all tests of a file, because they share servers, or all tests of a folder that shares a
+    cluster."""
     return _ByFile(config, log)
 
 
@@ -76,7 +75,7 @@ class _ByFile(LoadScopeScheduling):  # type: ignore[misc]  # it ships no types
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds to the report of a failed test what it left behind: its folder, and the ends of the logs in it."""
+    """Adds a failed test's folder and the ends of its logs to the report of the test."""
     report = yield
     folder = getattr(item, "funcargs", {}).get("tmp_path")
     if report.failed and folder is not None:
@@ -85,7 +84,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def left_behind(folder: Path) -> str:
-    """The path of a test's folder, its newest files, and the ends of its newest logs."""
+    """Returns the path of a test's folder, its newest files, and the ends of its newest logs."""
     files = sorted(
         (path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_mtime, reverse=True
     )
@@ -126,7 +125,7 @@ def warm_server() -> Iterator[WarmServer]:
 
 @pytest.fixture(scope="session")
 def installed() -> Callable[[str], Tool]:
-    """A function that gives a tool, installed if weir can do that, and leaves the test out where it cannot be had."""
+    """Returns a function that finds or installs a tool, and skips the test if the tool is not available."""
 
     def find(name: str) -> Tool:
         found = get_tool(name)
@@ -155,12 +154,12 @@ def free_port() -> Callable[[], int]:
 
 @pytest.fixture
 def serve(engine: Path) -> Iterator[Callable[..., str]]:
-    """A function that starts `weir-engine serve ARGUMENTS…` and returns its address, as in `serve("delay", "--wait",
-    "10ms")`."""
+    """Returns a function that starts `weir-engine serve ARGUMENTS…` and returns its address, such as `serve("delay",
+    "--wait", "10ms")`."""
     with ExitStack() as stack:
 
         def start(*arguments: str) -> str:
-            # Its standard input is our pipe, so it ends even if this process is killed.
+            # The server ends even if this process is killed, because its standard input is a pipe from here.
             process = subprocess.Popen(
                 [engine, "serve", *arguments, "--listen", "127.0.0.1:0"],
                 stdin=subprocess.PIPE,
@@ -179,7 +178,7 @@ def serve(engine: Path) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture(scope="session")
 def bundle() -> None:
-    """The web bundle is there."""
+    """Makes sure that the web bundle exists."""
     for name in ("report.js", "live.js"):
         if not (files("weir") / "_web" / name).is_file():
             pytest.skip("the web bundle is not built; `make setup` builds it")
@@ -191,13 +190,13 @@ def browser(bundle: None) -> "Iterator[Browser]":
     path = chromium()
     if path is None:
         pytest.skip("chromium is not installed; apt-get install chromium")
-    # Here and not above: most tests need no browser.
+    # Imported here, because most tests need no browser.
     from playwright.sync_api import expect, sync_playwright
 
-    # It only ends a test that has failed: what takes a moment may take a crowded machine many.
+    # This long timeout only ends failed tests: on a busy machine short steps may take many times longer.
     expect.set_options(timeout=60_000)
     with sync_playwright() as playwright:
-        # A container's root has no user namespace for the sandbox.
+        # In a container, root has no user namespace for the sandbox.
         running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield running
         running.close()

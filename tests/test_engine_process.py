@@ -1,4 +1,4 @@
-"""How subcommands of the engine are started."""
+"""Tests the start of the engine's subcommands."""
 
 import os
 
@@ -11,7 +11,7 @@ from weir.engine_process import EngineProcess
 def test_a_generator_stays_in_weirs_session_and_a_host_leads_its_own(subcommand: str, *, leads_session: bool) -> None:
     engine = EngineProcess([subcommand], on_record=lambda _: None)
     try:
-        # Neither is in the group that a terminal's Ctrl-C goes to.
+        # Ctrl-C at a terminal goes to another process group.
         assert os.getpgid(engine.pid) == engine.pid
         assert os.getsid(engine.pid) == (engine.pid if leads_session else os.getsid(0))
     finally:

@@ -1,4 +1,4 @@
-"""A load as it is asked for: flags make the load that they name, and settings that contradict each other are named."""
+"""Tests load specifications: flags make the load that they name, and errors name contradictory settings."""
 
 import shlex
 from dataclasses import fields, replace
@@ -160,7 +160,7 @@ def test_several_urls_are_the_targets_of_one_load() -> None:
 )
 def test_name_and_password_become_the_header_of_rfc_7617(spec: LoadSpec) -> None:
     plan = spec.to_plan()
-    # The example of RFC 7617, section 2.
+    # The example is from RFC 7617, section 2.
     assert plan.request.headers == (("Authorization", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),)
     assert plan.request.target == URL
 

@@ -1,4 +1,4 @@
-"""Objectives against the counting rule written out request by request."""
+"""Compares objectives with the counting rule, request by request."""
 
 import doctest
 import math
@@ -14,7 +14,7 @@ from weir.model.hdr import Hdr
 from weir.model.records import ErrorCounts, Interval, IntervalQuantiles, LoadEnd
 from weir.objective import AbortWatch, judge, parse_abort_condition, parse_objective
 
-# Microseconds that a histogram of three digits holds exactly.
+# Times in microseconds that a histogram of three digits holds exactly.
 TIMES_US = st.lists(st.integers(1, 1000), max_size=60)
 
 
@@ -79,8 +79,8 @@ def test_a_percentile_is_met_by_the_counting_rule(
 ) -> None:
     end = load_end(times, ages, failed=failed, unsent=unsent)
     judged = judge(parse_objective(f"p{percent}<={limit}us"), end)
-    # A histogram of three digits knows a time to a thousandth: what lies that close to the limit may fall on either
-    # side of it.
+    # A histogram of three digits knows a time to a thousandth, so times this close to the limit may fall on either
+    # side.
     if any(abs(time - limit) <= limit / 500 for time in (*times, *ages)):
         return
     intended = end.summary.requests.intended
@@ -180,7 +180,7 @@ def test_a_condition_to_abort_on_compares_the_other_way_round() -> None:
 
 
 class Abort:
-    """A watch, and how often it has ended its load."""
+    """An abort rule that counts how often it ended its load."""
 
     def __init__(self, *conditions: str) -> None:
         self.ends = 0
@@ -190,7 +190,7 @@ class Abort:
         self.ends += 1
 
     def first_to_end(self, intervals: Iterable[Interval]) -> int | None:
-        """The position of the first interval that ends the load."""
+        """Returns the position of the first interval that ends the load."""
         for index, one in enumerate(intervals):
             self.watch.on_interval(one)
             if self.ends:
@@ -200,7 +200,7 @@ class Abort:
 
 def test_a_load_is_aborted_when_the_last_second_together_is_beyond_the_limit() -> None:
     abort = Abort("errors>10%")
-    # One quarter of a second with half of it failed, and none in the others: 1 of 8 in the second from its start on.
+    # Half of one quarter of a second fails: 1 of 8 requests in the second that begins there.
     failures = [1, 0, 0, 0, 0, 0]
     assert (
         abort.first_to_end(interval(index, [10] * (2 - failed), failed=failed) for index, failed in enumerate(failures))

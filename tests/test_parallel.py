@@ -1,4 +1,4 @@
-"""Work on a run file in several processes."""
+"""Tests work on a run file in several processes."""
 
 import gc
 import os
@@ -12,7 +12,7 @@ from tests.support.synthetic_run import SyntheticStudy, write_run
 from weir.parallel import start_parallel, without_gc
 from weir.store import RunReader
 
-# In a process of its own, in which no other thread runs.
+# Runs in a separate process that has no other thread.
 PROGRAM = """
 import os, sys
 from pathlib import Path
@@ -46,7 +46,7 @@ parallel.MIN_TRIALS = 1
 reading, writing = os.pipe()
 with RunReader(Path(sys.argv[1])) as reader:
     results = parallel.start_parallel(reader, [b"a", b"b"], lambda _, part: os.write(writing, part))
-    # Nobody has asked for results yet; this returns once both parts were worked on.
+    # Nothing has requested results yet; this returns after both parts were worked on.
     print("".join(sorted((os.read(reading, 1) + os.read(reading, 1)).decode())))
     print(results())
 """

@@ -1,4 +1,4 @@
-"""Values as people write them."""
+"""Tests values in the forms that users write."""
 
 import doctest
 from collections.abc import Callable

@@ -1,2 +1,2 @@
-"""The generated pages of docs/reference, each a function from types and tables of the code to text; `make reference`
-writes them."""
+"""The generated pages of docs/reference. One function per page makes text from types and tables of the code; `make
+reference` writes the pages."""

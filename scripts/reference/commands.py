@@ -1,6 +1,6 @@
-"""docs/reference/cli.md, from the functions behind the commands: their docstrings, arguments and options.
+"""Generates docs/reference/cli.md from the docstrings, arguments and options of the commands' functions.
 
-The commands are given, not imported: nothing imports `weir.cli`.
+The caller passes the commands, because no other code may import `weir.cli`.
 """
 
 import inspect
@@ -22,17 +22,17 @@ _HEAD = """\
 
 <!-- Made by `make reference` from src/weir/cli. Change the docstrings and the helps of the options there. -->
 
-`weir` alone shows a few commands to begin with, `weir --version` says its version, and every command takes `--help`. What commands end
-with: [exit-codes.md](exit-codes.md).
+`weir` without arguments shows a few commands for the beginning. `weir --version` prints the version. Every command has `--help`. Exit
+codes of all commands: [exit-codes.md](exit-codes.md).
 """
 _EXAMPLE = "Example: "
 
 
 def page(commands: Mapping[str, typer.Typer | Function]) -> str:
-    """The page.
+    """Returns the page.
 
     Args:
-        commands: by name, in the order in which they are listed.
+        commands: the commands by name, in the page's order.
     """
     parts = [_HEAD]
     for name, found in commands.items():
@@ -90,7 +90,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _taken(function: Function) -> Iterator[_Argument | _Option]:
-    """What a command takes, in the order of its function's parameters."""
+    """Yields the arguments and visible options of a command, in the order of the function's parameters."""
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         kind, info = get_args(parameter.annotation)
         is_required = parameter.default is inspect.Parameter.empty
@@ -99,7 +99,7 @@ def _taken(function: Function) -> Iterator[_Argument | _Option]:
                 name = info.metavar or parameter.name.upper() + ("..." if _is_list(kind) else "")
                 yield _Argument(name, is_required, info.help or "")
             case OptionInfo() if not info.hidden:
-                # Where an option stands in `Annotated` typer takes its first name for a default.
+                # In `Annotated`, typer stores an option's first name in `default`.
                 names = tuple(name for name in (info.default, *(info.param_decls or ())) if isinstance(name, str))
                 default = (
                     "required"
@@ -112,7 +112,7 @@ def _taken(function: Function) -> Iterator[_Argument | _Option]:
 
 
 def _value(kind: Any, info: OptionInfo) -> str:
-    """What an option takes, in words."""
+    """Returns the kind of an option's value in words."""
     if _is_list(kind):
         (of,) = get_args(_without_none(kind))
         return f"{_value(of, info)}; repeatable"

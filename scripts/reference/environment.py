@@ -1,4 +1,4 @@
-"""docs/reference/environment.md, from `weir.model.variables.Variable` and from what builds and stacks are given."""
+"""Generates docs/reference/environment.md from `Variable` and from the variables that builds and stacks get."""
 
 from scripts.reference.tables import attribute_docs, table
 from weir.model.variables import Variable
@@ -9,22 +9,21 @@ _HEAD = """\
 
 <!-- Made by `make reference` from `Variable` in src/weir/model/variables.py. Change the docstrings there. -->
 
-Variables that weir reads. An empty one counts as not set.
+Variables that weir reads. An empty variable counts as not set.
 """
 _STACKS = """\
-## What builds and stacks are given
+## Variables of builds and stacks
 
-Not weir's whole environment, so that nothing in it tunes a server unseen. `PATH` is weir's own with the tools behind it that were
-installed beside weir; `JAVA_HOME` is that of the JDK that was chosen. Of the rest only:
+Builds and stacks get only a part of weir's environment, so that no other variable tunes a server unseen. `PATH` is weir's `PATH`,
+followed by the tools that were installed beside weir. `JAVA_HOME` is the chosen JDK. They also get:
 """
 _TAIL = """\
-Beside that come what tells a runtime how many CPUs it has ([0005](../decisions/0005-where-things-run.md)) and what the stack's manifest
-sets itself, which wins ([stack.md](stack.md)).
+weir also sets variables that tell a runtime its number of CPUs ([0005](../decisions/0005-where-things-run.md)). Last come the
+variables of the stack's manifest ([stack.md](stack.md)), which override all others.
 """
 
 
 def page() -> str:
-    """The page."""
     meanings = attribute_docs(Variable)
     variables = table(["variable", "meaning"], ([f"`{one.value}`", meanings[one.name]] for one in Variable))
     names = ", ".join(f"`{name}`" for name in [*INHERITED, *(f"{prefix}*" for prefix in INHERITED_PREFIXES), "*_proxy"])

@@ -1,4 +1,4 @@
-"""docs/reference/exit-codes.md, from `weir.model.errors.ExitCode`."""
+"""Generates docs/reference/exit-codes.md from `weir.model.errors.ExitCode`."""
 
 from scripts.reference.tables import attribute_docs, table
 from weir.model.errors import ExitCode
@@ -8,12 +8,11 @@ _HEAD = """\
 
 <!-- Made by `make reference` from `ExitCode` in src/weir/model/errors.py. Change the docstrings there. -->
 
-What every `weir` command ends with. Data goes to standard output, everything else to standard error: a problem is a line that begins with
-`weir:`, names what was found and what was expected, and is followed by what to try.
+Every `weir` command ends with one of these codes. Data goes to standard output, everything else to standard error. A message about a
+problem begins with `weir:`. It names the found value, the expected value, and the next command.
 """
 
 
 def page() -> str:
-    """The page."""
     meanings = attribute_docs(ExitCode)
     return "\n".join([_HEAD, table(["code", "meaning"], ([str(code.value), meanings[code.name]] for code in ExitCode))])

@@ -1,4 +1,4 @@
-"""docs/reference/findings.md, from the types of the JSON of a run's findings."""
+"""Generates docs/reference/findings.md from the types of the JSON of a run's findings."""
 
 from pydantic import TypeAdapter
 
@@ -14,8 +14,8 @@ _HEAD = f"""\
 
 <!-- Made by `make reference` from the types in src/weir/findings and src/weir/stats. Change the docstrings there. -->
 
-`weir report RUN --json` prints it, with the key `schema`, {FINDINGS_SCHEMA}, before those below;
-[docs/results](../results/README.md) has the same for every published study. A number with `low` and `high` is an estimate with its 95 %
+`weir report RUN --json` prints this JSON. Its first key is `schema`, {FINDINGS_SCHEMA}; the other keys are below.
+[docs/results](../results/README.md) has this JSON for every published study. A number with `low` and `high` is an estimate with its 95 %
 interval; both are null with too few blocks. These keys stay; readers must ignore keys that they do not know.
 How to read the findings: [guides/report.md](../guides/report.md). The JSON of a single load: [json.md](json.md).
 
@@ -26,43 +26,42 @@ weir report runs/mine --json | jq '.answer.sentence, (.points[].comparisons[] | 
 _EVERYWHERE = {
     "against_label": "`label` of the baseline.",
     "against_name": "`name` of the baseline.",
-    "block": "From 1.",
+    "block": "Number of the block, from 1.",
     "blocks": "Number of blocks.",
-    "cell": "Its number in the run file.",
+    "cell": "Number of the cell in the run file.",
     "coordinates": "The other varied keys, with their values here.",
     "count": "Number of values.",
     "high": "Upper end of the interval.",
-    "indicative": "Whether it has fewer blocks than a claim needs.",
+    "indicative": "Whether the figure has fewer blocks than a claim needs.",
     "label": "The stack: `ID`, `ID[VARIANT]`, with ` (A/A)` for the second copy.",
     "left_out": "Number of unused trials.",
-    "load": "In words.",
+    "load": "The load in words.",
     "low": "Lower end of the interval.",
-    "metric": "Its name in a study file: `throughput_rps`, `response_time_us.p99`.",
-    "name": "Its short name in sentences.",
+    "metric": "Name of the metric in a study file: `throughput_rps`, `response_time_us.p99`.",
+    "name": "Short name in sentences.",
     "note": "A remark; empty if there is none.",
-    "objective": "From the study file.",
-    "point": "As its `label`.",
-    "question": "From the study file.",
-    "sentence": "The same in words.",
-    "service": "Its name in a study file.",
+    "objective": "The objective in the study file.",
+    "point": "`label` of the point.",
+    "question": "The question in the study file.",
+    "sentence": "The finding in words.",
+    "service": "Name of the service in a study file.",
     "source": "The published study; empty if there is none.",
-    "stack": "Its id.",
+    "stack": "Id of the stack.",
     "tier": "`app`, or a service.",
-    "title": "From the study file.",
-    "trial": "Its number in the run file.",
+    "title": "The title in the study file.",
+    "trial": "Number of the trial in the run file.",
     "trials": "Number of trials.",
-    "unit": "Of the numbers beside it.",
+    "unit": "Unit of the numbers in the object.",
     "used": "Number of used trials.",
-    "validity": "The worst validity of its trials.",
+    "validity": "Worst validity of the trials.",
     "value": "The figure.",
-    "where": "Its point in words; empty if there is only one.",
-    "workload": "Its name in a study file.",
-    "would_change": "What would change it, in words.",
+    "where": "The point in words; empty if there is only one point.",
+    "workload": "Name of the workload in a study file.",
+    "would_change": "A change of the run that could change the finding.",
 }
-"""Keys with the same meaning everywhere."""
+"""Meanings of keys that mean the same in every object."""
 
 
 def page() -> str:
-    """The page."""
     schema = described(TypeAdapter(RunFindings).json_schema(), types, run, stats, everywhere=_EVERYWHERE)
     return "\n".join([_HEAD, Sections(schema["$defs"], "json").of(schema, "The run")])

@@ -1,4 +1,4 @@
-"""The JSON Schema of types with the docstrings of their attributes, for the pages on JSON."""
+"""Makes the JSON Schema of types with their attributes' docstrings, for the pages about JSON."""
 
 import inspect
 import re
@@ -10,14 +10,14 @@ from scripts.reference.tables import Schema, attribute_docs
 
 
 def described(schema: Schema, *modules: ModuleType, everywhere: Mapping[str, str] = MappingProxyType({})) -> Schema:
-    """The schema of a type with its docstrings, which say of None what JSON has for it.
+    """Returns the schema of a type with docstrings as descriptions; in them None becomes its JSON form.
 
-    Pydantic could read them itself, but would do so whenever weir starts.
+    Pydantic can read docstrings itself, but would do so at every start of weir.
 
     Args:
-        schema: the type's, as pydantic makes it. It is changed.
-        modules: where the type and those below it are.
-        everywhere: what keys mean that mean the same wherever they stand, for those without a docstring that are no
+        schema: the type's schema from pydantic. It is changed.
+        modules: the modules of the type and of its nested types.
+        everywhere: meanings of keys that mean the same in every object, for keys without a docstring that hold no
             objects.
     """
     for name, definition in [(schema["title"], schema), *schema["$defs"].items()]:

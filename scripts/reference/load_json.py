@@ -1,4 +1,4 @@
-"""docs/reference/json.md, from the types of the JSON of one load."""
+"""Generates docs/reference/json.md from the types of the JSON of one load."""
 
 from pydantic import TypeAdapter
 
@@ -13,10 +13,9 @@ _HEAD = """\
 
 <!-- Made by `make reference` from the types in src/weir/model/records.py and resources.py. Change the docstrings there. -->
 
-`weir load … --json FILE` writes it, `-` for standard output. `weir report LOAD --json` prints it of a load that was kept, and beside it
-under `run` how that was made. Keys that are here stay; new ones may come, so readers leave alone what they do not know. Times are in
-microseconds, and null where there are no samples. How the clocks and counts are meant in every case:
-[engine.md](engine.md#weir-engine-load-the-records).
+`weir load … --json FILE` writes this JSON; `-` is standard output. `weir report LOAD --json` prints the JSON of a kept load, with the
+settings of the load under `run`. These keys stay; readers must ignore keys that they do not know. Times are in microseconds, and null
+without samples. Exact definitions of clocks and counts: [engine.md](engine.md#weir-engine-load-the-records).
 
 ```sh
 weir load http://127.0.0.1:8000/ -R 500 -d 10s --json - | jq '.response_time_us.p99, .verdict'
@@ -28,13 +27,12 @@ The keys of `objectives` and `aborted`: [objectives.md](objectives.md).
 _SERVER = """\
 ## `server`
 
-With `--watch PID`: what the server's processes used during the load, and beside the keys below `pids`, the list of whole numbers that
-was asked for. Left out without it.
+The resources that the server's processes used during the load. This key exists only with `--watch PID`. `pids` is the list of these
+process ids; the other keys are below.
 """
 
 
 def page() -> str:
-    """The page."""
     load = described(LoadSummary.model_json_schema(by_alias=True), records)
     server = described(TypeAdapter(StackResources).json_schema(), resources)
     return "\n".join(

@@ -1,4 +1,4 @@
-"""docs/reference/stack.md, from the types that read stacks' manifests."""
+"""Generates docs/reference/stack.md from the types that read stacks' manifests."""
 
 from scripts.reference.tables import Sections, table
 from weir.services.manifest import read_service
@@ -28,11 +28,10 @@ _MEANINGS = {
     "python": "weir's own Python",
     "npm": "npm of the Node.js for builds",
 }
-"""Of `RUN_FIELDS` and `BUILD_FIELDS`."""
+"""Meanings of the fields in `RUN_FIELDS` and `BUILD_FIELDS`."""
 
 
 def page() -> str:
-    """The page."""
     schema = build_schema(Manifest)
     where = (
         ("`run.command`, `run.env`, and `args` and `env` of variants", RUN_FIELDS),

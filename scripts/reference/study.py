@@ -1,4 +1,4 @@
-"""docs/reference/study.md, from the types that read study files."""
+"""Generates docs/reference/study.md from the types that read study files."""
 
 from scripts.reference.tables import Sections
 from weir.study.schema import build_json_schema
@@ -32,6 +32,5 @@ A scale has any of the tables above, under its name: `[scales.quick.load]` with 
 
 
 def page() -> str:
-    """The page."""
     schema = build_json_schema()
     return "\n".join([_HEAD, Sections(schema["$defs"], "toml").of(schema, "The file itself"), _TAIL])

@@ -1,4 +1,4 @@
-"""What the pages share: Markdown tables, and a JSON Schema, as pydantic makes it of types, as sections of them."""
+"""Parts that the pages share: Markdown tables, and sections made from a JSON Schema of pydantic."""
 
 import ast
 import inspect
@@ -11,11 +11,11 @@ from typing import Any, Literal
 Schema = dict[str, Any]
 
 _PARTIAL = "Partial"
-"""How definitions begin that repeat another one without its required keys (`weir.study.schema`)."""
+"""Prefix of definitions that repeat another definition without its required keys (`weir.study.schema`)."""
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, with line breaks and bars in its cells made harmless."""
+    """Returns a Markdown table; in cells a line break becomes a space and a bar is escaped."""
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|") for cell in cells) + " |"
@@ -24,7 +24,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def anchor(heading: str) -> str:
-    """What a link to a heading of a page ends with.
+    """Returns the anchor of a heading, as links to it end.
 
     >>> anchor("`[variants.NAME]`")
     '#variantsname'
@@ -35,8 +35,8 @@ def anchor(heading: str) -> str:
 
 
 def attribute_docs(of: type) -> dict[str, str]:
-    """The docstrings below the attributes of a class or the members of an enumeration, those of its bases included, by
-    name."""
+    """Returns docstrings by name for the attributes of a class or the members of an enumeration, including those of
+    bases."""
     found: dict[str, str] = {}
     for base in reversed(of.__mro__):
         if base.__module__ == "builtins":
@@ -55,26 +55,26 @@ def attribute_docs(of: type) -> dict[str, str]:
 
 @dataclass
 class Sections:
-    """The sections of a page on a type: its own keys, and those of every table that it holds, in their order.
+    """The sections of a page about a type: its own keys, then the keys of every table in it.
 
-    A table that stands in several places is described where it comes first; the others link there.
+    A table that stands in several places is described at the first; the other places link to it.
     """
 
     definitions: Schema
     """The schema's `$defs`."""
     style: Literal["toml", "json"]
-    """How headings are written, and whether a table is called an object."""
+    """Style of headings; in "json" a table is called an object."""
     level: int = 2
-    """Of the headings."""
+    """Level of the headings."""
     _headings: dict[str, str] = field(default_factory=dict)
-    """By definition."""
+    """Headings by name of the definition."""
 
     def of(self, schema: Schema, title: str) -> str:
-        """Everything.
+        """Returns the text of all sections.
 
         Args:
-            schema: the type's own.
-            title: the heading of its own keys.
+            schema: the type's own schema.
+            title: heading of the type's own keys.
         """
         return "\n".join(self._section(schema, title, ()))
 
@@ -94,7 +94,7 @@ class Sections:
             yield from self._section(self.definitions[definition], self._heading(below), below)
 
     def _below(self, schema: Schema, path: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """The tables below a type that are not described yet, and where they are."""
+        """Yields the tables in a type that have no section yet, with their paths."""
         seen = set(self._headings)
         for key, value in schema["properties"].items():
             held = _held(value)
@@ -124,7 +124,7 @@ class Sections:
         return "table" if self.style == "toml" else "object"
 
     def _kind(self, value: Schema) -> str:
-        """What a key may be, in words."""
+        """Returns the kind of a key's value in words."""
         held = _held(value)
         if held is not None:
             words = {
@@ -168,13 +168,13 @@ class Sections:
 
 
 _EACH = "[]"
-"""A step into each of a list."""
+"""Step of a path into the items of a list."""
 _STEPS: dict[str, tuple[str, ...]] = {"one": (), "listed": (_EACH,), "named": ("NAME",)}
 
 
 @dataclass(frozen=True)
 class _Held:
-    """A table that a key holds, or tables of one kind."""
+    """A table that a key holds, or several tables of one kind."""
 
     definition: str
     how: Literal["one", "listed", "named"]
@@ -207,7 +207,7 @@ def _with_article(noun: str) -> str:
 
 
 def _plural(kind: str) -> str:
-    """'a number above 0' as 'numbers above 0'."""
+    """Returns the plural of a kind: 'a number above 0' becomes 'numbers above 0'."""
     if kind.startswith(("`", "[")) or kind == "anything":
         return kind
     noun, *rest = kind.removeprefix("an ").removeprefix("a ").split(" ", 1)

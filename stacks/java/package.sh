@@ -1,9 +1,10 @@
 #!/bin/sh
 # Packages a stack for starting: package.sh MODULE [MAVEN OPTION ...], in the module's folder.
 #
-# Its fat jar, whose size is a result; the same laid out as Spring Boot's guide to efficient deployments has it; and beside that an archive of
-# the classes that a start loads, checked and laid out for the JVM (class data sharing), which halves the CPU time of a start. A start fills it
-# that ends once everything is set up. Nothing connects to a database or an upstream before the first request, so that none has to be there.
+# Makes a fat jar, whose size is a result, and the same jar extracted as Spring Boot's guide to efficient deployments
+# says. Beside it lies an archive of the loaded classes (class data sharing), which halves the CPU time of a start. A
+# training start fills the archive and ends after the setup. It needs no database or upstream, because the stack
+# connects at the first request.
 set -eu
 module=$1
 shift

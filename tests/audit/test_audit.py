@@ -1,4 +1,4 @@
-"""`weir audit`: the published tables, reports of tools, files of one's own, and what is none of these."""
+"""Tests `weir audit` with published tables, reports of tools, a user's files, and files of other kinds."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What cannot be is found, and what can be is left in peace."""
+"""The laws find impossible figures and report no possible ones."""
 
 from dataclasses import replace
 
@@ -83,7 +83,7 @@ def test_a_throughput_at_the_cap_of_its_load_is_no_throughput_of_the_server() ->
 
 @given(st.lists(st.floats(0.0001, 10.0), min_size=10, max_size=200), st.integers(1, 50))
 def test_no_load_that_ran_is_called_impossible(times_s: list[float], users: int) -> None:
-    """Users who take the next request when they have their answer, simulated: whatever the times are, the laws hold."""
+    """Simulates a closed loop; the laws hold for any response times."""
     free_at = [0.0] * users
     for time_s in times_s:
         first = free_at.index(min(free_at))
@@ -101,7 +101,7 @@ def test_no_load_that_ran_is_called_impossible(times_s: list[float], users: int)
         stdev_s=Figure((sum((time_s - mean_s) ** 2 for time_s in times_s) / len(times_s)) ** 0.5, 1e-7),
         min_s=Figure(ordered[0], 1e-9),
         max_s=Figure(ordered[-1], 1e-9),
-        # At and below this many ordered times lie these shares of all.
+        # Shares of all requests that take at most each sorted time.
         quantiles_s={
             (index + 1) / len(times_s): Figure(ordered[index], 1e-9) for index in range(0, len(times_s) - 1, 3)
         },

@@ -1,4 +1,4 @@
-"""weir's own loads, held against the same laws as anybody's."""
+"""weir's own loads are checked by the same laws as the reports of other tools."""
 
 from dataclasses import replace
 
@@ -96,8 +96,7 @@ def test_cpu_time_is_at_most_that_of_the_cpus() -> None:
 
 
 def test_a_pause_that_the_end_cuts_off_is_not_held_against_a_load() -> None:
-    # Twenty users who think for a second are answered at once, eleven times in ten seconds: at 0 s, at 1 s and so on to
-    # 10 s.
+    # 20 users think for a second and get responses at once, eleven times in ten seconds: at 0 s, 1 s, …, 10 s.
     counts = RequestCounts(intended=220, sent=220, completed=220, ok=220, failed=0, unanswered=0, unsent=0)
     quick = Quantiles(mean=10, stdev=0, min=10, p50=10, p75=10, p90=10, p95=10, p99=10, max=10)
     changes: dict[str, object] = {
@@ -143,9 +142,9 @@ def test_a_ramp_of_users_who_leave_is_the_cap_of_its_throughput() -> None:
     (violation,) = find_violations(*build_reported_results(summary, ramp))
     assert violation.kind == "capped"
     assert "200 users with 5 requests each" in violation.found
-    # A load that was stopped on its way had the users who came until then.
+    # A load that was stopped during its ramp had only the users until then.
     stopped, *_ = build_reported_results(summary.model_copy(update={"duration_s": 5.0}), ramp)
     assert (stopped.users, stopped.ramp_s) == (100, 5.0)
-    # Users who go and come again are no such ramp.
+    # Users who leave and come back are no ramp.
     there_and_back = ClosedLoad(((0.0, 0.0), (5.0, 200.0), (10.0, 0.0)), requests_per_user=5)
     assert build_reported_results(summary, there_and_back)[0].ramp_s == 0.0

@@ -1,4 +1,4 @@
-"""Running a program on one CPU."""
+"""Tests programs that run on one CPU."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ CPU = min(os.sched_getaffinity(0))
 
 
 def test_a_program_s_output_cpu_and_memory_are_read_off(tmp_path: Path) -> None:
-    # Long enough for its memory to be looked at several times.
+    # The program runs long enough for several readings of its memory.
     script = "import time; held = bytearray(40_000_000); time.sleep(0.5); print('done')"
     finished = run_on(CPU, [sys.executable, "-c", script], tmp_path, 1)
     assert finished.output == "done\n"

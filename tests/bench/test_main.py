@@ -1,4 +1,4 @@
-"""The command: what is measured, what is written, what it says at the end."""
+"""Tests the command: the measured parts, the written files, and the last lines."""
 
 import signal
 import sys

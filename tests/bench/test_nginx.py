@@ -1,4 +1,4 @@
-"""The server that everything is aimed at."""
+"""Tests the server that all generators measure."""
 
 import json
 import os

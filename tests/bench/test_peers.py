@@ -1,5 +1,4 @@
-"""What the other generators print, as far as the benchmark reads it. The outputs in `printed` are their own, of one
-second each."""
+"""Tests the parsers of the other generators' output. The files in `printed` are real outputs of loads of one second."""
 
 from pathlib import Path
 
@@ -23,7 +22,7 @@ SAID = {
     "bare epoll loop": Said(35578.57060802219, 35604),
     "bare io_uring loop": Said(31904.80819897607, 32108),
 }
-# wrk2 is not packaged: as it prints a spectrum with --latency.
+# wrk2 has no package, so this is its output with --latency, written by hand.
 WRK2 = """  Latency Distribution (HdrHistogram - Recorded Latency)
  50.000%    1.02ms
  75.000%    1.30ms

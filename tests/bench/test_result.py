@@ -1,4 +1,4 @@
-"""What is kept of a benchmark, and the page made of it."""
+"""Tests the kept results of a benchmark, and the page made from them."""
 
 import json
 from dataclasses import replace

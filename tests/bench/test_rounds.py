@@ -1,4 +1,4 @@
-"""Generators that take turns."""
+"""Tests generators that take turns."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from bench.rounds import alternate
 
 
 class Watched(OtherLoad):
-    """Others that take as much as they are told to."""
+    """Other processes that take a given fraction of the CPUs."""
 
     def __init__(self, fraction: float) -> None:
         self._fraction = fraction

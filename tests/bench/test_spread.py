@@ -1,4 +1,4 @@
-"""What several rounds say together."""
+"""Tests the median and range of several rounds."""
 
 import pytest
 

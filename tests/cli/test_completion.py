@@ -1,4 +1,4 @@
-"""Completion, as a shell asks for it."""
+"""Tests completion in the way a shell requests it."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ WEIR = Path(sysconfig.get_path("scripts")) / "weir"
 
 
 def completed(line: str) -> list[str]:
-    """What bash is offered at the end of a command line."""
+    """Returns the words that bash offers at the end of a command line."""
     words = line.split(" ")
     asked = {**os.environ, "_WEIR_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
     done = subprocess.run([WEIR], env=asked, capture_output=True, text=True, check=False, timeout=60)

@@ -1,5 +1,4 @@
-"""`weir convert`: what it prints is taken as it is by `weir study check` and `weir load`, and what it cannot read it
-tells."""
+"""`weir study check` and `weir load` accept the output of `weir convert`; input that it cannot read is reported."""
 
 import re
 import shlex
@@ -48,7 +47,7 @@ Convert = Callable[..., str]
 
 @pytest.fixture
 def convert(capsys: pytest.CaptureFixture[str]) -> Convert:
-    """A function that gives what `weir convert` prints for words."""
+    """Returns a function that returns the output of `weir convert` for words."""
 
     def run(*words: str) -> str:
         app(["convert", *words], standalone_mode=False)
@@ -155,7 +154,7 @@ def test_a_locustfile_or_test_plan_is_a_scenario_and_a_study(
     (tmp_path / "scenario.toml").write_text(convert(*words))
     assert read_scenario(tmp_path / "scenario.toml")
     (tmp_path / "study.toml").write_text(convert("--study", *words))
-    # A flag of ours may stand behind, too: none of these tools has one that is called so.
+    # A flag of weir may also follow the tool's words, because no tool has a flag of this name.
     assert without_comments((tmp_path / "study.toml").read_text()) == without_comments(convert(*words, "--study"))
     app(["study", "check", str(tmp_path / "study.toml")], standalone_mode=False)
     assert "4 trials (4 blocks of 1)" in capsys.readouterr().out

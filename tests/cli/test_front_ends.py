@@ -1,4 +1,4 @@
-"""The runner of front ends: a tool of the test's own, whose report is what became of each part of the interface."""
+"""Tests the runner of front ends with a tool of the test, whose report shows all parts of the interface."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class FrontEndOfTest(FrontEnd):
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A function that runs a tool that asks for 10 requests of a URL."""
+    """Returns a function that runs a tool which makes 10 requests of a URL."""
 
     def run_tool(
         url: str, *, needs_request_log: bool = False, written: Path | None = None, end: Exception | None = None

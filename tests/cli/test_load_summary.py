@@ -1,4 +1,4 @@
-"""The result of one load as text."""
+"""Tests the result of a load as text."""
 
 from tests.support.load_summary import summary
 from weir.cli.load_summary import summary_text

@@ -1,4 +1,4 @@
-"""What becomes of what is said to a terminal that is gone, or to a disk that is full; and where lines break."""
+"""Tests output to a closed terminal or a full disk, and the places of line breaks."""
 
 import errno
 import fcntl
@@ -31,7 +31,7 @@ def test_an_interruption_is_not_lost_to_a_terminal_that_takes_nothing_any_more(m
         try:
             raise KeyboardInterrupt
         finally:
-            # As Rich does, which writes what it has on its way out.
+            # Rich does the same when it writes its last output at exit.
             raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(output.stderr, "print", print_)
@@ -93,7 +93,7 @@ def test_data_for_which_there_is_no_space_is_told_and_is_no_defect(arguments: li
 
 
 def told_at_a_terminal(command: Sequence[str | Path], columns: int) -> list[str]:
-    """The lines that `command` prints at a terminal so wide."""
+    """Returns the lines that `command` prints at a terminal of this width."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     settings = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
@@ -102,7 +102,7 @@ def told_at_a_terminal(command: Sequence[str | Path], columns: int) -> list[str]
     )
     os.close(theirs)
     told = b""
-    # A terminal whose last program has ended is an error to read from.
+    # After the last program has ended, reading from its terminal fails.
     with suppress(OSError):
         while part := os.read(ours, 65536):
             told += part

@@ -1,4 +1,4 @@
-"""What a terminal or a pipe without Unicode is told."""
+"""Tests output to a terminal or a pipe without Unicode."""
 
 import io
 import os
@@ -33,9 +33,9 @@ def test_an_answer_is_told_in_ascii_where_there_is_nothing_else(run: Path, envir
     told = done.stdout.decode("ascii")
     assert "CPU us/req" in told
     assert "x as many requests per second as Flask (95 % interval " in told
-    # The question that the study asks ends with one; each other would stand for a sign that was lost.
+    # The study's question ends with a question mark. Any other question mark would replace a lost character.
     assert told.count("?") == 1
-    # The page is a file of its own, in UTF-8 everywhere.
+    # The HTML page is a separate file, always in UTF-8.
     assert "µs" in (run.parent / "report.html").read_text("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""`weir plan` at the prompt."""
+"""Tests `weir plan` at the prompt."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A run that the weir of another machine drives: lines to its page, and words from it."""
+"""Tests a run that weir on another machine controls: lines to the run's page, and commands from the page."""
 
 import subprocess
 import sysconfig
@@ -24,7 +24,7 @@ def board() -> EventQueue:
 
 
 def tell(told: EventQueue | BoardLines) -> None:
-    """Everything that can be told."""
+    """Calls every method that reports something."""
     told.on_step("building a stack")
     told.begin_trial(
         TrialStarted(number=1, total=2, block=1, name="a stack", point="hello, 4 connections", duration_s=10.0)

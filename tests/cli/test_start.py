@@ -1,4 +1,4 @@
-"""How `weir` begins."""
+"""Tests the start of `weir`."""
 
 import inspect
 import subprocess
@@ -12,7 +12,7 @@ import weir
 from weir.cli.commands import COMMANDS, command, read_summary
 from weir.compat.front_end import TOOLS
 
-# They take longer to import than all else.
+# These modules take longer to import than all others.
 FOR_FINDINGS = {"scipy", "jinja2"}
 FOR_DATABASES = {"psycopg", "pymysql"}
 FOR_THE_LIVE_PAGE = {"starlette", "uvicorn", "weir.live"}
@@ -61,7 +61,7 @@ def test_what_the_package_offers_is_loaded_when_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_front_end_puts_its_load_on_without_what_reads_records_and_draws(tool: str) -> None:
-    # The engine is started after these, and before anything else is imported.
+    # The front end starts the engine after these imports and before all others.
     read = f"from weir.compat.front_end import TOOLS, read_command_line; read_command_line({tool!r}, TOOLS[{tool!r}].split()[2:])"
     loaded = modules_of(f"import weir.cli, weir.cli.front_ends; {read}")
     assert not {"typer", "rich", "pydantic", "hdrh", "numpy", "weir.model.records", "importlib.metadata"} & loaded

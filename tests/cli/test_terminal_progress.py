@@ -1,4 +1,4 @@
-"""The live view of a load: its lines from intervals, and what it leaves on a terminal."""
+"""Tests the live view of a load: its lines, made from intervals, and the terminal after the view."""
 
 import fcntl
 import os
@@ -29,7 +29,7 @@ OPEN = LoadPlan(Request("GET", "http://127.0.0.1:8000/"), OpenLoad(((0.0, 0.0), 
 def interval(
     index: int, times_ms: Sequence[float] = (), *, queued: int = 0, errors: ErrorCounts | None = None
 ) -> Interval:
-    """A tenth of a second in which answers took these times."""
+    """Returns an interval of 0.1 s with these response times."""
     histogram = Hdr()
     for time_ms in times_ms:
         histogram.add(int(time_ms * 1e6))
@@ -49,7 +49,7 @@ def shown(figures: LiveFigures, width: int = 100, *, unicode: bool = True) -> li
 def test_the_view_shows_the_last_second_and_the_whole_load() -> None:
     figures = LiveFigures(CLOSED)
     for index in range(20):
-        # The first second is slow, the second one is not.
+        # The first second is slow, the second is fast.
         figures.take(interval(index, [50.0] * 10 if index < 10 else [1.0] * 9 + [2.0]))
     text = "\n".join(shown(figures))
     assert "2.0 s of 10 s" in text
@@ -166,7 +166,7 @@ def test_a_terminal_is_clean_after_ctrl_c(tmp_path: Path, serve: Serve) -> None:
     assert status == 130
     assert "req/s" in out
     assert "\x1b[1m" in drawn
-    # The last thing drawn goes to the first line of the view and clears from there on.
+    # The last drawing moves to the first line of the view and clears the screen from there.
     assert re.search(r"\r\x1b\[\d+A\x1b\[J$", drawn)
     assert "\x1b[?25l" not in drawn
 

@@ -1,4 +1,4 @@
-"""Loads from a form: checked as the flags at the prompt are, of one machine's files nothing, and one at a time."""
+"""Loads from the form are checked like flags at the prompt, read none of the machine's files, and run one at a time."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -103,7 +103,7 @@ def loads(tmp_path: Path) -> FormLoads:
 
 
 def wait_for(loads: FormLoads, phase: str) -> None:
-    """Asks the board until it is there; the test's deadline ends it otherwise."""
+    """Waits until a field of the board has a value; without one the test's timeout ends the wait."""
     while loads.board.snapshot()["phase"] != phase:
         pass
 
@@ -162,7 +162,7 @@ def test_a_target_that_cannot_be_reached_is_told_and_leaves_nothing(
 
 
 def test_the_board_knows_of_a_load_before_its_start_is_answered(loads: FormLoads, free_port: Callable[[], int]) -> None:
-    """What the page asks for right after it must not be computed beside the load."""
+    """The page's next request after a start must not compute anything beside the load."""
     loads.start({"url": f"http://127.0.0.1:{free_port()}/"})
     facts = [fact for _, fact, _ in loads.board._facts]
     assert isinstance(facts[0], TrialStarted)

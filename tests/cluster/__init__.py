@@ -1,2 +1,2 @@
-"""A package, so that the Ray cluster which its tests share ends with the last of them: idle it takes a tenth of a
+"""A package, so that the shared Ray cluster ends after the last of these tests: an idle cluster takes a tenth of a
 CPU."""

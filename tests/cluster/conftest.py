@@ -1,4 +1,4 @@
-"""A real Ray cluster of several nodes, all on this machine."""
+"""A real Ray cluster with several nodes, all on this machine."""
 
 import json
 import os
@@ -25,11 +25,9 @@ Weir = end_to_end.Weir
 
 @dataclass(frozen=True)
 class Nodes:
-    """A cluster."""
-
     address: str
     raylets: tuple[int, ...]
-    """Process ids, the head's first."""
+    """Process ids; the first is the head's."""
 
 
 StartNodes = Callable[..., Nodes]
@@ -37,13 +35,13 @@ StartNodes = Callable[..., Nodes]
 
 @contextmanager
 def running_nodes(*resources: dict[str, float], namespaces: bool = False) -> Iterator[Nodes]:
-    """A cluster of nodes, each with the resources given; all but the first in namespaces, if that is asked for.
+    """Starts a cluster with one node for each of `resources`; with `namespaces` all but the first are in namespaces.
 
-    It is gone in the end: one that is idle takes a tenth of a CPU all the same, from every test that follows.
+    The cluster ends with the block, because even an idle cluster takes a tenth of a CPU from the tests that follow.
     """
     command = [sys.executable, str(NODES), json.dumps(resources), *(["--namespaces"] if namespaces else [])]
     pipe = subprocess.PIPE
-    # Closes its streams, and waits.
+    # The `with` closes the streams of the process and waits for its end.
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -56,21 +54,22 @@ def running_nodes(*resources: dict[str, float], namespaces: bool = False) -> Ite
 
 @pytest.fixture
 def start_nodes() -> Iterator[StartNodes]:
-    """A function that starts a cluster, as `running_nodes` does, for the length of a test."""
+    """Returns a function that starts a cluster like `running_nodes` until the test ends."""
     with ExitStack() as stack:
         yield lambda *resources, **how: stack.enter_context(running_nodes(*resources, **how))
 
 
 @pytest.fixture(scope="package")
 def nodes() -> Iterator[Nodes]:
-    """A head for nothing, and two nodes for loads, of which each has room for four agents: one cluster for all tests
-    that kill no node."""
+    """A head without roles, and two nodes for loads, each with room for four agents. All tests that kill no node share
+    it."""
     with running_nodes({}, {"weir_load": 4}, {"weir_load": 4}) as found:
         yield found
 
 
 def assert_losses_noticed_in_time(output: str) -> None:
-    """Asserts that weir noticed each lost agent in `output` after `LOST_S`, and at most as long again on a busy machine."""
+    """Asserts that weir noticed each lost agent in `output` after `LOST_S`, or after twice this time on a busy
+    machine."""
     silences = re.findall(
         r"no (?:reply|interval) (?:for|within) ([\d.]+) s|\(([\d.]+) s after its last reply\)", output
     )
@@ -79,18 +78,18 @@ def assert_losses_noticed_in_time(output: str) -> None:
 
 
 def agents() -> list[int]:
-    """The process ids of all agents on this machine."""
+    """Returns the process ids of all agents on this machine."""
     return [pid for pid, words in processes() if words[0].startswith("ray::Agent")]
 
 
 def engines(*subcommands: str) -> list[int]:
-    """Of all engines that agents have started, or of those with these subcommands."""
+    """Returns the process ids of the engines that agents started, or of those with these subcommands."""
     found = [(pid, words) for pid, words in processes() if "/from-driver/" in words[0]]
     return [pid for pid, words in found if not subcommands or words[1] in subcommands]
 
 
 def processes() -> Iterator[tuple[int, list[str]]]:
-    """The processes that these tests have started, and what they were called with; none of tests that run beside."""
+    """Returns the processes of these tests with their command lines; processes of parallel tests are left out."""
     run = "PYTEST_XDIST_TESTRUNUID"
     mine = f"{run}={os.environ[run]}".encode() if run in os.environ else b""
     for folder in Path("/proc").iterdir():
@@ -104,7 +103,7 @@ def processes() -> Iterator[tuple[int, list[str]]]:
 
 
 def scenario_of_files(folder: Path) -> str:
-    """A line of a study's load: a scenario in a file that names a file of rows. Its step is called `who`."""
+    """Returns a line of a study's load: a scenario file that names a file of rows. Its step has the name `who`."""
     (folder / "names.csv").write_text("name\none\n")
     (folder / "shop").mkdir()
     feeder = '[feeders.rows]\nformat = "csv"\nfile = "../names.csv"\n'

@@ -1,4 +1,4 @@
-"""What runs on a node, without a cluster around it."""
+"""Tests the agent that runs on a node, without a cluster."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from weir.cluster import agent as agent_module
 from weir.cluster.agent import Agent, get_ray_variables
 from weir.cluster.archive import pack_folder
 
-# An agent that lives on until its lease ends takes the process that it lives in with it.
+# At the end of its lease an agent ends its process, which is here the test's process.
 FOREVER_S = 1e9
 SLEEPS = [sys.executable, "-c", "import sys; print('there', flush=True); sys.stdin.read(); print('bye', flush=True)"]
 
@@ -34,7 +34,7 @@ def all_news(agent: Agent, is_enough: Callable[[list[tuple[str, object]]], bool]
 
 @pytest.fixture
 def napped() -> Iterator[threading.Event]:
-    """The main thread has been told to nap; what agents would have it do is undone in the end."""
+    """An event that is set when the main thread gets the signal to nap; the old handler comes back after the test."""
     had = signal.getsignal(agent_module.NAP)
     yield threading.Event()
     signal.signal(agent_module.NAP, had)
@@ -47,7 +47,7 @@ def test_rays_thread_is_told_to_nap_while_all_that_an_engine_says_may_wait(nappe
     agent.start(7, [sys.executable, "-c", "import sys; [print(line.strip(), flush=True) for line in sys.stdin]"])
     assert not agent.is_steady
     agent.write(7, b"tick\n")
-    # Handlers run between two steps of this thread, which may not stand still in one.
+    # The handler runs between two steps of the main thread, so the thread must not block in one step.
     wait_until(napped.is_set, "the nap")
     agent.write(7, b"now\n")
     assert all_news(agent, lambda news: news[-1:] == [("line", b"now\n")])
@@ -133,7 +133,7 @@ def test_of_two_agents_that_unpack_the_same_at_once_the_slower_leaves_nothing_be
 
     def open_late(**arguments: Any) -> tarfile.TarFile:
         monkeypatch.setattr(tarfile, "open", open_archive)
-        # The other one, in its process.
+        # The other agent unpacks in its own process.
         with monkeypatch.context() as other:
             other.setattr(os, "getpid", lambda: 1)
             agent.unpack(archive)
@@ -176,7 +176,7 @@ def test_nobody_else_on_its_node_reads_a_file_that_is_kept_and_everybody_gets_to
         0o755,
         0o755,
     ]
-    # As one that was there before files were private.
+    # An older weir left the folder readable for all users.
     kept.parent.chmod(0o755)
     agent.keep(b"a key", "client.key")
     assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
@@ -231,7 +231,7 @@ def test_the_facts_are_plain_values(agent: Agent) -> None:
 
 
 def test_it_needs_nothing_of_weir_on_its_node() -> None:
-    # Pickled by value it must not refer to a module that only weir has.
+    # The agent's pickled code must not refer to a module that only weir has.
     script = """
 import sys
 from ray import cloudpickle

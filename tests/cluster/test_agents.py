@@ -1,4 +1,4 @@
-"""Agents as this machine knows them, which here are of this process, with no cluster between."""
+"""Tests agents as this machine sees them. Here the agents belong to this process, without a cluster between."""
 
 import errno
 import os
@@ -20,19 +20,19 @@ from weir.model.load import ClosedLoad, LoadPlan, Request
 PLAN = LoadPlan(request=Request("GET", "http://127.0.0.1:1/"), load=ClosedLoad(4), duration_s=1.0, threads=1)
 
 
-# More than waits on both ends and in the pipe between an agent and what it has started.
+# More lines than the buffers on both ends and the pipe to an agent's process can hold.
 MANY_LINES = 30_000
 
 
 class Full(Agent):
-    """On a node that has no descriptors left."""
+    """An agent on a node that has no free file descriptors."""
 
     def start(self, engine: int, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 class Silent(Agent):
-    """Its engine never says that it is ready."""
+    """An agent whose engine never reports that it is ready."""
 
     def start(self, engine: int, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
         return super().start(engine, [sys.executable, "-c", "import sys; sys.stdin.read()"], environment)
@@ -83,7 +83,7 @@ def test_what_nobody_reads_here_waits_there_and_comes_in_its_order_once_somebody
         try:
             assert until(agent._output.full)
             full_at = time.monotonic()
-            # It is asked all the while, and that it tells nothing is not held against it.
+            # weir keeps asking the agent, and does not call it lost although it sends nothing.
             assert until(lambda: agent._asked_at > full_at)
             assert until(lambda: process.heard_at > full_at + LOST_S)
             assert process.unread <= _UNREAD_LINES + LINES_AT_A_TIME

@@ -1,4 +1,4 @@
-"""What travels to a node in one piece."""
+"""Tests archives that travel to a node as one file."""
 
 import io
 import os
@@ -103,7 +103,7 @@ serves.hello = {}
     def make(_: list[str], folder: Path, __: dict[str, str], ___: Path) -> int:
         built.append(folder)
         (folder / "made").mkdir()
-        # As an environment's: of this machine's Python, by its path.
+        # Like the Python of a virtual environment: a link to this machine's Python by its path.
         (folder / "made" / "python").symlink_to(sys.executable)
         (folder / "made" / "module.pyc").write_text("compiled")
         os.utime(folder / "made" / "module.pyc", (1_000_000_000, 1_000_000_000))
@@ -122,7 +122,7 @@ serves.hello = {}
     assert (again.folder / "made" / "python").resolve() == Path(sys.executable).resolve()
     assert (again.folder / "made" / "module.pyc").stat().st_mtime == 1_000_000_000
     assert len(built) == 1
-    # Where there is one already it stays, and nothing is left of the other.
+    # An existing build stays, and nothing of the second archive is left.
     agent.unpack(pack_folder(sources, "mine"), str(folder))
     assert (folder / MARKER).is_file()
     assert [path.name for path in folder.parent.iterdir() if path.is_dir()] == [folder.name]

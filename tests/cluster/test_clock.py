@@ -1,4 +1,4 @@
-"""How far the clocks of two machines are apart."""
+"""Tests the offset between the clocks of two machines."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What a cluster lacks, from what its nodes have said."""
+"""Tests the list of a cluster's missing parts, made from the nodes' reports."""
 
 import errno
 import os
@@ -34,7 +34,7 @@ def for_stacks(weir: str | None) -> NodeFacts:
 
 
 def test_a_cluster_that_has_all_lacks_nothing() -> None:
-    # The second is this machine, on which nobody has to look for weir.
+    # The second node is this machine, so no check for weir is necessary there.
     assert find_missing([node("10.0.0.1", "load"), node("10.0.0.2", "stack"), for_stacks(HERE)]) == []
 
 
@@ -50,7 +50,7 @@ def test_a_node_on_which_the_engine_does_not_run_is_named_with_the_reason() -> N
 def test_where_nodes_say_what_they_are_for_one_has_to_be_for_loads() -> None:
     (said,) = find_missing([node("10.0.0.2", "service")])
     assert said.startswith("no node offers weir_load: ray start")
-    # One that is not well says so for itself.
+    # A node with a problem reports the problem itself.
     assert find_missing([node("10.0.0.2", "service")], [node("10.0.0.3", "load").node]) == []
 
 
@@ -64,11 +64,11 @@ def test_a_node_for_stacks_needs_weir_and_the_same_as_here() -> None:
     assert said == f"10.0.0.9: found weir 0.0.9, expected {HERE} as here"
 
 
-# --- Nodes that are not well
+# --- Nodes with problems
 
 
 class Well(Agent):
-    """One that reads clocks on the way that is none."""
+    """An agent that reads another agent's clock without a network."""
 
     def __init__(self) -> None:
         super().__init__(LEASE_S)
@@ -77,12 +77,12 @@ class Well(Agent):
         try:
             return [(0, other.now_ns.remote().result(within_s), 1)]
         except RayError as error:
-            # Ray says whose it is, whatever that was.
+            # Ray shows any error of the other agent as this error.
             raise RuntimeError(error) from None
 
 
 class Full(Well):
-    """On a node whose disk is full."""
+    """An agent on a node whose disk is full."""
 
     def keep(self, content: bytes, name: str) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -92,7 +92,7 @@ class Full(Well):
 
 
 class Gone(Well):
-    """On a node that goes once its versions were asked for."""
+    """An agent whose node disappears after the question for its versions."""
 
     is_gone = False
 
@@ -107,14 +107,14 @@ class Gone(Well):
 
 
 class Apart(Well):
-    """On a node from which no other is reached."""
+    """An agent on a node that reaches no other node."""
 
     def readings(self, other: Any, count: int, within_s: float) -> list[tuple[int, int, int]]:
         raise TimeoutError("Get timed out")
 
 
 def checked(monkeypatch: pytest.MonkeyPatch, **agents: Agent) -> ClusterReport:
-    """A cluster of these; the first is this machine's."""
+    """Checks a cluster of these agents; the first is on this machine."""
     members = [LocalMember(name, agent) for name, agent in agents.items()]
 
     @contextmanager

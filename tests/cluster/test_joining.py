@@ -1,5 +1,5 @@
-"""Clusters that let in only whom they know: all of a run goes there, and whoever comes without what it takes is told
-what is missing."""
+"""Tests clusters that require a token or certificates: a run carries them to the nodes, and without them weir says what
+is missing."""
 
 import socket
 import subprocess
@@ -26,8 +26,8 @@ def token(_: Path) -> Mapping[str, str]:
 
 
 def certificates(folder: Path) -> Mapping[str, str]:
-    """One for all nodes, which are one machine, signed by itself."""
-    # The address that Ray takes: the one from which others would be reached. Nothing is sent.
+    """Makes one self-signed certificate for all nodes, which are on one machine."""
+    # Ray takes the address from which other machines are reached. The probe sends nothing.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         own = probe.getsockname()[0]

@@ -1,4 +1,4 @@
-"""The live page of a run whose stacks are on another node: it is served here, as ever."""
+"""Tests the live page of a run whose stacks are on another node: this machine serves the page as usual."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Loads from agents on a real cluster of several nodes."""
+"""Tests loads from agents on a real cluster of several nodes."""
 
 import json
 import os
@@ -31,7 +31,7 @@ Serve = Callable[..., str]
 def summary(weir: Weir, nodes: Nodes, *arguments: str) -> dict[str, Any]:
     done = weir("load", *arguments, "--cluster", nodes.address, "--json", "-")
     assert done.returncode == 0, done.stderr
-    # What Ray has to say stays with Ray.
+    # Ray's own messages do not reach the user.
     assert "logging.cc" not in done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -52,7 +52,7 @@ def test_a_rate_is_shared_out_and_kept(weir: Weir, nodes: Nodes, serve: Serve) -
     found = summary(weir, nodes, f"http://{serve('null')}/", "-R", "1000", "-c", "20", "-d", "2s", "--agents", "2")
     assert found["requests"]["intended"] == 2000
     assert [agent["requests"]["intended"] for agent in found["agents"]] == [1000, 1000]
-    # Half of the quickest round trip, which takes a busy machine longer.
+    # The error is half of the shortest round trip, which takes longer on a busy machine.
     assert all(0 < agent["clock_error_us"] < 100_000 for agent in found["agents"])
 
 
@@ -80,7 +80,7 @@ def test_a_load_that_is_bound_is_so_on_agents_that_have_cpus_for_themselves(
 def test_the_histogram_of_agents_is_that_of_one_generator_where_the_server_always_takes_the_same_time(
     start_weir: StartWeir, nodes: Nodes, serve: Serve, tmp_path: Path
 ) -> None:
-    # So long that what this machine does beside is less than a bucket's width of it, but for the last few.
+    # The load is so long that disturbances are smaller than the width of a bucket, except for the last few requests.
     words = ["load", f"http://{serve('delay', '--wait', '4s')}/", "-c", "21", "-n", "42", "--timeout", "10s"]
     on_cluster = ["--cluster", nodes.address, "--agents", "3", "--share-nodes"]
     alone, together = tmp_path / "alone.weir", tmp_path / "together.weir"
@@ -95,7 +95,7 @@ def test_the_histogram_of_agents_is_that_of_one_generator_where_the_server_alway
 
 
 def histogram_of(file: Path) -> Hdr:
-    """The response times of a kept load."""
+    """Returns the response times of a kept load."""
     with RunReader(file) as reader:
         return merge(reader.interval_histograms(reader.trials()[0].id))
 
@@ -115,7 +115,7 @@ def test_what_is_kept_of_it_is_what_one_generator_would_have_kept(
         intervals, kept = reader.intervals(trial), merge(reader.interval_histograms(trial))
     assert sum(one.completed for one in intervals) == found["requests"]["completed"]
     assert [one.start_s for one in intervals] == sorted({one.start_s for one in intervals})
-    # Against all answers of the same load, to a bucket's width.
+    # Compares with all responses of the same load, up to the width of a bucket.
     of_all = dict(zip(LIVE_PERCENTILES, kept.quantiles(LIVE_PERCENTILES.values()), strict=True))
     for name, value_ns in of_all.items():
         assert found["response_time_us"][name] == pytest.approx(value_ns / 1e3, rel=0.002), name
@@ -170,7 +170,7 @@ def test_check_shows_nodes_and_clocks(weir: Weir, nodes: Nodes) -> None:
     assert {node["engine"] for node in found["nodes"]} == {"weir-engine 0.1.0"}
     assert len(found["pairs"]) == 6
     for pair in found["pairs"]:
-        # All of them have the clock of this machine.
+        # All nodes have this machine's clock.
         assert abs(pair["clock_offset_us"]) <= pair["clock_error_us"] + 1
     shown = weir("cluster", "check", nodes.address)
     assert "round trip" in shown.stdout
@@ -190,7 +190,7 @@ def test_nodes_with_addresses_and_clocks_of_their_own_load_a_server_over_the_net
     agents_by_name = {agent["name"]: agent for agent in found["agents"]}
     assert len(agents_by_name) == 2
     assert head not in agents_by_name
-    # The moment that each was told is one of its own clock.
+    # Each agent got a start time on its own clock.
     offsets_s = sorted(agent["clock_offset_us"] / 1e6 for agent in found["agents"])
     assert offsets_s == pytest.approx([CLOCK_AHEAD_S, 2 * CLOCK_AHEAD_S], abs=0.01)
     assert all(agent["began_late_us"] < 1e6 for agent in found["agents"])
@@ -198,18 +198,18 @@ def test_nodes_with_addresses_and_clocks_of_their_own_load_a_server_over_the_net
     assert not {LOST_AGENT, FEWER_AGENTS} & set(found["verdict"]["kinds"])
 
 
-# --- What fails
+# --- Failures
 
 
 def started(start_weir: StartWeir, nodes: Nodes, url: str, log: Path) -> Any:
-    """A load of a minute from two agents."""
+    """Starts a load of a minute from two agents."""
     on_cluster = ("--cluster", nodes.address, "--agents", "2")
-    # A load that lost an agent is not one that missed this.
+    # A load that lost an agent does not count as one that missed this objective.
     return start_weir("load", url, "-c", "4", "-d", "60s", *on_cluster, "--hdr", log, "--objective", "p99<=1us")
 
 
 def begun(start_weir: StartWeir, nodes: Nodes, url: str, log: Path) -> Any:
-    """The same, with its first intervals there."""
+    """Starts the same load and waits for its first intervals."""
     process = started(start_weir, nodes, url, log)
     while not (log.is_file() and any(line[:1].isdigit() for line in log.read_text().splitlines())):
         assert process.poll() is None, process.communicate()
@@ -234,7 +234,7 @@ def test_a_killed_agent_ends_the_load_and_is_named(
     assert "is lost" in out
     assert_losses_noticed_in_time(out)
     assert "verdict: invalid" in out
-    # What Ray has to say of it stays with Ray.
+    # Ray's own messages about the loss do not reach the user.
     assert "raylet" not in out + err
     assert gone(engines)
 
@@ -272,7 +272,7 @@ def test_a_killed_node_ends_the_load_and_is_named(
 ) -> None:
     nodes = start_nodes({}, {"weir_load": 1}, {"weir_load": 1})
     process = begun(start_weir, nodes, f"http://{serve('null')}/", tmp_path / "log")
-    # As a machine goes: the raylet with its workers. They would work on without it for some seconds.
+    # A machine that fails takes the raylet and its workers at once. Without the raylet, workers live for some seconds.
     for victim in (nodes.raylets[1], *below(nodes.raylets[1])):
         os.kill(victim, signal.SIGKILL)
     out, err = process.communicate(timeout=200)
@@ -291,7 +291,7 @@ def test_a_node_that_sends_nothing_any_more_is_lost_in_time(
     nodes = start_nodes({}, {"weir_load": 1}, {"weir_load": 1}, namespaces=True)
     with NullServer(address=nodes.address.partition(":")[0]) as server:
         process = begun(start_weir, nodes, f"http://{server.address}/", tmp_path / "log")
-        # No connection is closed: Ray itself waits for much longer.
+        # No connection is closed, and Ray waits much longer than weir.
         subprocess.run(
             ["nsenter", f"--net=/proc/{nodes.raylets[1]}/ns/net", "ip", "link", "set", "eth0", "down"], check=True
         )
@@ -310,10 +310,10 @@ def test_a_kill_at_any_moment_leaves_nothing_running(
     seed: int, start_weir: StartWeir, start_nodes: StartNodes, nodes: Nodes, serve: Serve, tmp_path: Path
 ) -> None:
     who, is_under_way = ("agent", "driver", "node")[seed % 3], seed // 3 % 2 == 1
-    # From the start on, with the cluster joined and agents placed meanwhile, or from the load's first interval on.
+    # The kill comes during the cluster's joining and the placement of agents, or after the load's first interval.
     moment_s = random.Random(seed).uniform(0.0 if is_under_way else 0.5, 4.0)
     cluster = start_nodes({}, {"weir_load": 1}, {"weir_load": 1}) if who == "node" else nodes
-    # None is left of the load before.
+    # No agent of the load before is left.
     assert gone(agents)
     begin = begun if is_under_way else started
     process = begin(start_weir, cluster, f"http://{serve('null')}/", tmp_path / "log")
@@ -324,14 +324,14 @@ def test_a_kill_at_any_moment_leaves_nothing_running(
     for victim in victims[:1]:
         os.kill(victim, signal.SIGKILL)
     if not victims:
-        # Before there was an agent to kill.
+        # There was no agent yet that could be killed.
         process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=200)
     assert "Traceback" not in err
     assert "raylet" not in out + err
     if who != "driver" and victims:
-        # An agent that Ray was about to start is started once more, and the load is whole; without one that was lost
-        # before it, it says so.
+        # If Ray has not started the agent yet, it starts another one, and the load is complete. If an agent is lost
+        # before the load, the output says so.
         is_told = "verdict: valid" in out or "generated this load" in out
         is_whole = (
             who == "agent" and not is_under_way and process.returncode in (ExitCode.DONE, ExitCode.MISSED) and is_told

@@ -1,4 +1,4 @@
-"""What agents saw, put together: as one generator would have seen it."""
+"""Tests the merge of several agents' records: the result must be that of one generator."""
 
 import itertools
 import random
@@ -64,7 +64,7 @@ def test_an_end_is_that_of_all_answers_together(parts_ns: list[list[int]]) -> No
     assert merged.summary.status == {"200": len(times_ns)}
     ranked = sorted(times_ns)
     median_us = ranked[(len(ranked) + 1) // 2 - 1] / 1e3
-    # Three significant digits.
+    # Histograms have three significant digits.
     assert merged.summary.response_time_us.p50 == pytest.approx(median_us, rel=1e-3)
 
 
@@ -99,7 +99,7 @@ def test_of_a_step_the_mean_is_known_and_percentiles_are_not() -> None:
 def test_many_agents_merge_to_what_they_asked_in_any_order() -> None:
     draw = random.Random(1)
     merger = IntervalMerger(map(str, range(20)))
-    # Agents tell in any order, each its own intervals one after the other.
+    # Agents send in any order, but each sends its own intervals in order.
     order = [str(agent) for agent in range(20) for _ in range(10)]
     draw.shuffle(order)
     indices = {agent: itertools.count() for agent in order}

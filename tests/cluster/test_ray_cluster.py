@@ -1,4 +1,4 @@
-"""What Ray is asked, and what becomes of its answers; it is one that a test says what it does."""
+"""Tests weir's requests to Ray and its handling of the results. A test sets the results of this Ray."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from weir.model.errors import TargetError
 
 OWN = "id-own"
 Placed = Sequence[dict[str, str]] | None
-"""The labels of the nodes that bundles were bound to."""
+"""Labels of the nodes to which bundles were bound."""
 
 
 def node(identity: str, **resources: float) -> dict[str, Any]:
@@ -36,7 +36,7 @@ class Told(LocalRay):
 
 
 class Broken(Told):
-    """One that can do nothing any more."""
+    """A Ray on which every call fails."""
 
     def nodes(self) -> list[dict[str, Any]]:
         raise RayError("the head is gone\nand much more")
@@ -49,7 +49,7 @@ class Broken(Told):
 def placing(
     monkeypatch: pytest.MonkeyPatch, ray: Told, joins: dict[str, Any], goes: bool = False
 ) -> Iterator[list[Placed]]:
-    """Bundles get a place on a node that joins while they wait for it, and may go at once."""
+    """While bundles wait for a place, a node with one joins; bundles may be removed at once."""
     asked: list[Placed] = []
 
     def wait(timeout_seconds: float) -> bool:

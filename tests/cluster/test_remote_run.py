@@ -1,4 +1,4 @@
-"""Studies whose loads come from agents on a real cluster, while their stacks run here."""
+"""Tests studies whose loads come from agents on a real cluster, while their stacks run here."""
 
 import json
 import os
@@ -28,7 +28,7 @@ Study = end_to_end.Study
 
 
 def whole_load(trial: Trial) -> LoadSummary:
-    """What agents say is of all of it."""
+    """Returns the agents' summary of the whole load."""
     summary = trial.result.whole_load or trial.result.summary
     assert summary is not None
     return summary
@@ -116,18 +116,18 @@ def test_a_trial_that_loses_an_agent_is_invalid_and_tried_again_with_those_that_
     assert kept in others
     assert len(whole_load(kept).agents or []) == 1
     assert any("the other agents (1) generated this load" in text for text in kept.result.verdict.texts)
-    # That of two agents is none of one.
+    # The limit of two agents together is not the limit of one.
     assert whole_load(kept).generator.max_rate_rps is None
 
 
 def test_a_run_goes_to_the_node_for_stacks_and_comes_back(
     study: Study, weir: Weir, start_nodes: StartNodes, tmp_path: Path
 ) -> None:
-    # A head for nothing, on which weir is called, and nodes for both.
+    # weir runs on a head without roles; one node is for stacks, one for loads.
     cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
     checked = weir("cluster", "check", cluster.address, "--json")
     assert checked.returncode == 0, checked.stderr
-    # Only that node is asked for weir.
+    # Only the node for stacks needs weir.
     assert [(node["roles"], node["weir"]) for node in json.loads(checked.stdout)["nodes"] if "weir" in node] == [
         (["stack"], f"weir {__version__}")
     ]
@@ -184,7 +184,7 @@ def test_what_cannot_be_kept_here_stays_on_its_node(
     process = start_weir("run", study("good"), "--out", out, "--cluster", cluster.address, "--agents", "1")
     assert process.stderr is not None
     read_until(process.stderr, "trial 1 of 1")
-    # In its way.
+    # A folder with this name is in the way of the run file.
     (out / "run.weir").mkdir()
     _, err = process.communicate()
     assert process.returncode == ExitCode.USAGE, err

@@ -1,4 +1,4 @@
-"""Services on a node of their own, with an address of its own: the stack here asks them there."""
+"""Tests services on a separate node with its own address; the stack here calls them there."""
 
 import json
 import os
@@ -97,12 +97,12 @@ DATABASES = {
     "reads-mariadb": ("mariadb",),
     "reads-twice": ("postgres", "postgres-standby"),
 }
-"""The services that stacks read from, by the stack."""
+"""The services from which each stack reads."""
 
 
 @pytest.fixture
 def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stacks that ask an upstream, one with a proxy before it, and those that ask databases and have one too."""
+    """Stacks that call an upstream, one of them behind a proxy, and stacks that read from a database."""
     asking: dict[str, tuple[str, tuple[str, ...], str, str]] = {
         "asks": ("[services.delay]", ("{delay.url}",), "/", "ping"),
         "asks-behind": ("[services.delay]\n[services.nginx]", ("{delay.url}",), "/", "ping"),
@@ -138,7 +138,7 @@ ready = {{ path = "{ready}", timeout_s = 20 }}
 
 @pytest.fixture(scope="module")
 def apart() -> Iterator[Nodes]:
-    """A head, on which the stacks are, a node for loads and one for services, with addresses of their own."""
+    """A head for stacks, a node for loads and a node for services, each with its own address."""
     with running_nodes({}, {"weir_load": 1}, {"weir_service": 1}, namespaces=True) as found:
         yield found
 
@@ -177,12 +177,12 @@ def test_an_upstream_runs_on_the_node_for_services_and_is_measured_there(
     assert summary.response_time_us.p50 is not None
     assert summary.response_time_us.p50 / 1e6 >= DELAY_S
     assert resources is not None
-    # To the nanosecond, where its CPU time is counted in ticks that it may not fill.
+    # Thread times are in nanoseconds. CPU time is counted in ticks, and this load may fill none.
     assert 0 < sum(pool.in_state["on_cpu"] for pool in resources.tiers["delay"].pools) < 1
-    # On the time axis of the load, and from before it until after it.
+    # The samples use the load's time axis, from before the load until after it.
     assert min(row.t_s for row in samples) < 0.5
     assert max(row.t_s for row in samples) > summary.duration_s - 0.5
-    # One reading of a CPU at a moment: those of the other machine are not among them.
+    # Each CPU has one reading per moment, so no readings of the other machine are among them.
     assert len({(row.t_s, row.cpu) for row in machine}) == len(machine)
     assert f"{node}:" in (out / trial.result.logs["delay"]).read_text()
     assert engines() == []
@@ -232,7 +232,7 @@ def test_only_what_agents_ask_listens_where_they_reach_it_and_on_no_other_addres
 def test_databases_run_on_the_node_for_services_and_a_proxy_beside_its_stack(
     stack: str, study: Study, weir: Weir, apart: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Their programs were fetched once for all tests.
+    # The user's cache keeps the databases' programs for all tests.
     monkeypatch.delenv("WEIR_CACHE")
     out = tmp_path / "run"
     node = f"{apart.address.rpartition('.')[0]}.3"
@@ -253,17 +253,17 @@ def test_databases_run_on_the_node_for_services_and_a_proxy_beside_its_stack(
     assert names_of_samples(out) == {("app", "app"), ("nginx", "nginx"), *((one, f"{one}@{node}") for one in databases)}
     (trial,) = kept_trials(out)
     assert {work.service for work in trial.result.work} == set(databases)
-    # Each was asked, and together they gave a row for each request.
+    # Both databases were read, and together they returned one row per request.
     rows = [work.rows or 0 for work in trial.result.work]
     (requests,) = {work.requests for work in trial.result.work}
     assert min(rows) > 0
     assert requests <= sum(rows) <= requests + max(work.edge_requests for work in trial.result.work)
     assert trial.result.resources is not None
     for one in databases:
-        # To the nanosecond, where its CPU time is counted in ticks that it may not fill.
+        # Thread times are in nanoseconds. CPU time is counted in ticks, and this load may fill none.
         assert sum(pool.in_state["on_cpu"] for pool in trial.result.resources.tiers[one].pools) > 0
         assert node in (out / trial.result.logs[one]).read_text()
-    # Nothing of them is left there.
+    # No data folders of the services are left on the node.
     assert set(data_folders()) == before
     assert engines() == []
 
@@ -306,7 +306,7 @@ def test_a_database_elsewhere_lets_nobody_else_in_and_keeps_nobody_waiting_when_
 
 
 def data_folders() -> list[Path]:
-    """Of services, on any node of this machine."""
+    """Returns the data folders of services on any node of this machine."""
     return [*Path(tempfile.gettempdir()).glob("weir-services-*"), *find_cache_folder().glob("services/weir-services-*")]
 
 

@@ -1,4 +1,4 @@
-"""Runs on the node for stacks that go on there, while the folder is here."""
+"""Tests runs on the node for stacks that continue there, while the folder is here."""
 
 import os
 import re
@@ -38,7 +38,7 @@ Study = end_to_end.Study
 
 
 def finished(out: Path) -> dict[int, int]:
-    """When each trial of a run began."""
+    """Returns the start time of each trial of a run."""
     with RunReader(out / "run.weir") as reader:
         return {trial.id: trial.started_unix_ns for trial in reader.trials()}
 

@@ -1,4 +1,4 @@
-"""A load of several agents, which here are of this process: their engines are real, and no cluster is between."""
+"""Tests a load of several agents in this process: their engines are real, but there is no cluster."""
 
 import json
 import os
@@ -37,12 +37,12 @@ HERE, FAR, FARTHER = get_machine_id(), "far", "farther"
     ("places", "threads", "expected"),
     [
         ([(HERE, [0, 1, 2, 3])], [2], [(2, 3)]),
-        # A node of this machine that may not use them.
+        # A node of this machine that must not use the CPUs.
         ([(HERE, [0, 1])], [1], [()]),
         ([(FAR, [0, 1, 2, 3])], [2], [(0, 1)]),
         ([(FAR, [4, 5]), (FARTHER, [4, 5])], [2, 1], [(4, 5), (4,)]),
         ([(FAR, [4, 5, 6]), (FAR, [4, 5, 6])], [1, 2], [(4,), (5, 6)]),
-        # One that has too few, and all wait alike.
+        # One node has too few CPUs, so all nodes wait in the same way.
         ([(FAR, [4, 5]), (FARTHER, [4, 5])], [2, 3], [(), ()]),
         ([(FAR, [4, 5]), (FAR, [4, 5])], [1, 2], [(), ()]),
     ],
@@ -58,7 +58,7 @@ def test_agents_of_a_bound_load_have_a_cpu_for_every_thread_or_none_of_them_has(
     assert list(assign_cpus((), agents).values()) == [()] * len(places)
 
 
-# Also where the load is over before he goes on.
+# The short load ends before the slow observer continues.
 @pytest.mark.parametrize("duration_s", [LOST_S + 2.0, 0.5])
 def test_agents_are_not_lost_because_whoever_listens_takes_his_time(duration_s: float, serve: Serve) -> None:
     one, other = LocalMember("one"), LocalMember("other")
@@ -67,7 +67,7 @@ def test_agents_are_not_lost_because_whoever_listens_takes_his_time(duration_s: 
     def take_long(interval: Interval) -> None:
         heard.append(interval)
         if len(heard) == 1:
-            # As a disk or a terminal that stands still.
+            # Like a disk or a terminal that does not respond.
             threading.Event().wait(LOST_S + 1.0)
 
     with (
@@ -81,7 +81,7 @@ def test_agents_are_not_lost_because_whoever_listens_takes_his_time(duration_s: 
 
 
 class Told(LocalMember):
-    """An agent that is far, and notices how long before a load it is told of that."""
+    """A distant agent that notes how long before the load it gets its start time."""
 
     ROUND_TRIP_NS = 500_000_000
 
@@ -97,7 +97,7 @@ class Told(LocalMember):
         line = json.loads(arguments[1]) if method == "write" else {}
         if set(line) == {"start_monotonic_ns"}:
             self.ahead_ns = line["start_monotonic_ns"] - time.monotonic_ns()
-            # Nobody answers before all are told.
+            # No agent responds before all have their start time.
             self.all_told.wait(timeout_s)
         return super().call(method, *arguments, timeout_s=timeout_s)
 
@@ -118,7 +118,7 @@ def test_a_load_without_an_agent_that_was_lost_before_says_so_and_the_others_kee
         summary = load.result().summary
     assert [agent.generator.threads for agent in summary.agents or []] == [2]
     verdict = summary.verdict
-    # Invalid where the machine stood still as well.
+    # If the machine stood still too, the verdict is invalid.
     assert verdict.validity != "valid"
     assert (
         verdict.reasons[verdict.kinds.index(FEWER_AGENTS)]
@@ -148,7 +148,7 @@ def test_an_agent_whose_engine_stands_still_is_noticed_in_time_however_long_inte
 
 
 def test_a_process_that_stood_still_itself_finds_no_agent_lost_when_it_goes_on(serve: Serve) -> None:
-    # Longer than it takes to find one lost: whoever is not heard of by then is.
+    # Longer than the time after which a silent agent is lost.
     duration_s = 2 * LOST_S + 2.0
     script = f"""
 from tests.cluster.test_shared_load import LocalMember, SharedLoad, asked, observer, plan

@@ -1,5 +1,5 @@
-"""ab's flags as a load, and its roundings, warnings and tables at their boundaries; the real ab is in
-`tests/end_to_end/test_ab.py`."""
+"""Tests ab's flags as a load, and limits of its rounding, warnings and tables; `tests/end_to_end/test_ab.py` has the
+real ab."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -231,7 +231,7 @@ def test_a_reset_has_abs_exit_code_unless_it_is_to_go_on() -> None:
     was_reset = result(errors={"reset": 1}, events=[LoadEvent(t_s=0, kind="reset", detail="connection reset by peer")])
     assert (ab("").choose_exit_code(was_reset), ab("-r").choose_exit_code(was_reset)) == (104, 0)
     assert "without -r, ab ends at the first socket error" in "\n".join(ab("").list_differences(was_reset))
-    # A connection that ends without one is no error for ab.
+    # For ab, a connection that closes without a response is no error.
     was_closed = result(
         errors={"reset": 1}, events=[LoadEvent(t_s=0, kind="reset", detail="connection closed without an answer")]
     )

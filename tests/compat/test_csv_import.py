@@ -1,4 +1,4 @@
-"""Trials of others, from CSV files as they are: with repeated headers, gaps and errors."""
+"""Tests trials from other people's CSV files, with repeated headers, gaps and errors."""
 
 from pathlib import Path
 
@@ -132,7 +132,7 @@ def test_the_published_trials_cross_where_their_author_did_not_look(
     assert crossing.high is not None
     assert crossing.at == pytest.approx(at, rel=0.03)
     assert crossing.low == pytest.approx(low, rel=0.05)
-    # One trial in twenty at 150 connections is a third slower than the others: this end depends on how often it is
+    # One in twenty trials at 150 connections is a third slower than the others. This end depends on how often it is
     # drawn.
     assert crossing.high == pytest.approx(high, rel=0.15)
     assert crossing.between == between

@@ -1,4 +1,4 @@
-"""The parser that reads command lines by tables of flags, in the two ways of the tools."""
+"""Tests the parser that reads command lines with tables of flags, in both styles of the tools."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,4 @@
-"""hey's flags as a load, and its numbers at their boundaries; `tests/end_to_end/test_hey.py` has the real hey beside
-it."""
+"""Tests hey's flags as a load, and its numbers at their limits; `tests/end_to_end/test_hey.py` has the real hey."""
 
 import math
 from collections.abc import Sequence
@@ -40,7 +39,7 @@ def result(*, events: Sequence[LoadEvent] = (), times_ns: Sequence[int] = (MS,),
         ("-n 21 -c 4 -t 5", ClosedLoad(4, requests_per_user=5), 604_800, 5),
         ("-n 2 -c 2 -q 4", ClosedLoad(2, requests_per_user=1, pace_s=0.25), 604_800, 20),
         ("-n 2 -c 2 -t 0", ClosedLoad(2, requests_per_user=1), 604_800, 3_600),
-        # hey waits for the answers to what it asked before the end.
+        # hey waits for the responses to all requests sent before the end.
         ("-z 5m -c 20", ClosedLoad(((0.0, 20.0), (300.0, 20.0), (300.0, 0.0))), 320, 20),
         ("-z 5m -c 20 -n 1", ClosedLoad(((0.0, 20.0), (300.0, 20.0), (300.0, 0.0))), 320, 20),
     ],
@@ -100,7 +99,7 @@ def test_numbers_have_four_decimals(value: float, printed: str) -> None:
 
 
 def bars(times_ns: dict[int, int]) -> list[tuple[str, int, int]]:
-    """Mark, count and length of the bar of each row."""
+    """Returns mark, count and length of the bar for each row."""
     rows = [line.split("|") for line in format_histogram(sort_counts(times_ns)).splitlines()]
     return [(head.split()[0], int(head.split("[")[1].rstrip("]\t")), len(bar)) for head, bar in rows]
 
@@ -108,7 +107,7 @@ def bars(times_ns: dict[int, int]) -> list[tuple[str, int, int]]:
 def test_the_histogram_has_the_fastest_alone_and_ten_steps_to_the_slowest() -> None:
     found = bars({10 * MS: 1, 15 * MS: 2, 20 * MS: 1, 20 * MS + 1: 1, 110 * MS: 4})
     assert [mark for mark, _, _ in found] == [f"{0.01 * step:.3f}" for step in range(1, 12)]
-    # What lies on a mark belongs to it.
+    # A value on a mark belongs to this mark.
     assert [count for _, count, _ in found] == [1, 3, 1, 0, 0, 0, 0, 0, 0, 0, 4]
 
 

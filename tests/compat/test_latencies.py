@@ -1,4 +1,4 @@
-"""Times in their order, against the same arithmetic on every single one of them."""
+"""Tests sorted times against the same arithmetic on every single time."""
 
 import statistics
 from collections import Counter

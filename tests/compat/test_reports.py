@@ -1,4 +1,4 @@
-"""Reports that the tools really printed, read; and what only looks like one."""
+"""Tests real reports of the tools, and texts that only resemble reports."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_wrk2_is_told_from_wrk_and_bound_by_no_connections() -> None:
     result = only("wrk2.txt")
     assert (result.tool, result.users, result.requests) == ("wrk2", None, 1968)
     assert result.quantiles_s.keys() == {0.5, 0.75, 0.9, 0.99, 0.999, 0.9999, 0.99999}
-    # Its percentiles are rounded up and reach beyond the Max of its table.
+    # wrk2 rounds percentiles up, so they may exceed the Max of its table.
     assert result.max_s is not None
     assert result.max_s.value == pytest.approx(23.36e-3)
     assert find_violations(result) == ()
@@ -76,7 +76,7 @@ def test_h2loads_columns_go_by_their_names() -> None:
 @pytest.mark.parametrize(
     ("name", "requests", "failed", "errors"),
     [
-        # wrk counts as requests those that were answered alone.
+        # wrk counts only requests with a response.
         ("wrk-errors.txt", 0, 0, {"reset": 5537}),
         ("hey-errors.txt", 6, 6, {"reset": 6}),
         ("ab-errors.txt", 9638, 9638, {"reset": 9638}),

@@ -1,4 +1,4 @@
-"""A load as a study: each load goes into a study file, and its one cell comes back as the same load."""
+"""Tests loads as studies: each load becomes a study file, and the file's only cell has the same load."""
 
 import random
 import tomllib
@@ -42,7 +42,7 @@ def complete(spec: LoadSpec) -> LoadSpec:
 
 
 def cell_plan(text: str) -> LoadPlan:
-    """The load of the one cell of a study, as its trial makes it."""
+    """Returns the load of a study's only cell, as its trial makes it."""
     study = parse_study(Path("study.toml"), text, tomllib.loads(text), None)
     (cell,) = study.cells(1)
     request = cell.workload.draw(study.file.external["server"].url, random.Random(0))
@@ -52,7 +52,7 @@ def cell_plan(text: str) -> LoadPlan:
 @pytest.mark.parametrize("spec", [complete(spec) for spec in LOADS], ids=lambda spec: spec.to_command())
 def test_a_study_gives_the_load_back_that_it_was_written_for(spec: LoadSpec) -> None:
     plan, found = spec.to_plan(), cell_plan(build_study(spec, title="A study"))
-    # A study chooses the generator's CPUs, a seed if none is given, and one right status.
+    # A study sets the generator's CPUs, a seed if none is given, and one expected status.
     chosen = {"threads": plan.threads, "cpus": plan.cpus, "seed": plan.seed, "expected_status": plan.expected_status}
     assert found.expected_status == (200,)
     assert replace(found, **chosen) == plan  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Command lines of wrk and wrk2 as loads, and their reports; `tests/end_to_end/test_wrk.py` has the real wrk beside."""
+"""Tests command lines of wrk and wrk2 as loads, and their reports; `tests/end_to_end/test_wrk.py` has the real wrk."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""Numbers, times and the percentile spectrum as wrk and wrk2 print them, at each boundary of their rules."""
+"""Tests numbers, times and the percentile spectrum of wrk and wrk2 at each limit of their rules."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The files that start a cluster: held against the schema of whoever reads them. Nothing is started."""
+"""Tests the files that start a cluster against the schemas of their readers. No test starts a cluster."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import yaml
 from weir.cluster.ray_cluster import Role, get_resource_name
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples" / "cluster"
-# What KubeRay's resource definition asks of a RayCluster, as far as the example uses it.
+# The parts of KubeRay's schema for a RayCluster that the example uses.
 CONTAINERS = {
     "type": "array",
     "minItems": 1,
@@ -78,7 +78,7 @@ def test_the_kubernetes_file_is_a_ray_cluster() -> None:
 def test_the_pods_offer_every_role() -> None:
     spec = read("kuberay.yaml")["spec"]
     told = [group["rayStartParams"]["resources"] for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])]
-    # The shell reads the outer quotes and the backslashes.
+    # The shell removes the outer quotes and the backslashes.
     offered = [json.loads(json.loads(resources.strip("'"))) for resources in told]
     assert sorted(name for resources in offered for name in resources) == sorted(map(get_resource_name, get_args(Role)))
 

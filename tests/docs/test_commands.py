@@ -1,4 +1,4 @@
-"""Every command line of `weir` that the documentation shows names a command and options that there are. None is run."""
+"""Every `weir` command line in the documentation has an existing command and existing options. No test runs one."""
 
 import re
 import shlex
@@ -22,8 +22,7 @@ SEPARATORS = frozenset(["|", ";", "&", "&&", "||", ">", ">>", "<", "(", ")"])
 
 
 def shown(text: str) -> Iterator[list[str]]:
-    """The words behind `weir` in the command lines of a page: those of its shell blocks, and those in the midst of its
-    prose."""
+    """Returns the words after `weir` in all command lines of a page, in shell blocks and in prose."""
     scripts = [block.code.replace("\\\n", " ") for block in blocks(text) if block.language == "sh"]
     spans = re.findall(r"`((?:[A-Z_]+=\S+ )*(?:[\w./]+/)?weir(?: [^`]*)?)`", prose(text))
     for line in [*(line for script in scripts for line in script.splitlines()), *spans]:
@@ -44,7 +43,7 @@ def shown(text: str) -> Iterator[list[str]]:
 
 
 def why_wrong(words: list[str]) -> str | None:
-    """What weir's own parsers have against a command line; None where it is nothing."""
+    """Returns the error of weir's parsers for a command line, or None."""
     if words and words[0] in TOOLS:
         return why_not_of_tool(*words)
     if words and words[0] == "locust":
@@ -60,7 +59,7 @@ def why_wrong(words: list[str]) -> str | None:
         if command is None:
             return f"{name}: no such command"
         context = command.make_context(name, [], parent=context, resilient_parsing=True)
-    # Resilient parsing keeps its complaints to itself.
+    # Resilient parsing would hide errors.
     context.resilient_parsing = False
     try:
         _, left, _ = parsed(command, context, rest)
@@ -70,7 +69,7 @@ def why_wrong(words: list[str]) -> str | None:
 
 
 def why_not_of_tool(tool: str, *words: str) -> str | None:
-    """What the front end of a tool has against a command line. Its help is nothing wrong, nor is its mere name."""
+    """Returns the front end's error for a tool's command line, or None; help and a tool's mere name are no errors."""
     try:
         read_command_line(tool, [URL if word == "URL" else word for word in words])
     except ToolExit:
@@ -81,13 +80,13 @@ def why_not_of_tool(tool: str, *words: str) -> str | None:
 
 
 def why_not_of_locust(*words: str) -> str | None:
-    """What weir and Locust have against a command line; a flag's mere name in prose is nothing wrong."""
+    """Returns weir's or Locust's error for a command line, or None; a flag's mere name in prose is no error."""
     command: Any = get_command(app)
     context = command.make_context("weir", [], resilient_parsing=True)
     context = command.get_command(context, "locust").make_context(
         "locust", list(words), parent=context, resilient_parsing=True
     )
-    # A process of its own: Locust's import patches the process.
+    # Runs in a separate process, because Locust's import patches the process.
     code = "import sys; from locust.argument_parser import get_parser; get_parser(default_config_files=[]).parse_args(sys.argv[1:])"
     arguments = context.params["arguments"] or []
     parsing = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
@@ -98,7 +97,7 @@ def why_not_of_locust(*words: str) -> str | None:
 
 
 def parsed(command: Any, context: Any, words: list[str]) -> Any:
-    """What the parser makes of words. Prose that names an option in the end leaves out its value."""
+    """Returns the parsed words. In prose the last option may lack its value."""
     try:
         return command.make_parser(context).parse_args(list(words))
     except Exception as error:
@@ -111,7 +110,7 @@ def parsed(command: Any, context: Any, words: list[str]) -> Any:
 def test_command_lines_name_commands_and_options_that_there_are(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A body that hey and ab would read.
+    # hey and ab read this body.
     (tmp_path / "request.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
     wrong = {shlex.join(words): why for words in shown(page.read_text()) if (why := why_wrong(words))}

@@ -1,4 +1,4 @@
-"""What the guides on stacks and on CI show is valid, and their script works on a repository of its own."""
+"""The examples of the guides on stacks and on CI are valid, and the script works on a separate repository."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ TUTORIAL = (REPOSITORY / "docs" / "tutorial.md").read_text()
 
 
 def tables(text: str) -> list[dict[str, Any]]:
-    """The page's blocks of TOML."""
+    """Returns the TOML blocks of a page."""
     return [tomllib.loads(block.code) for block in blocks(text) if block.language == "toml"]
 
 
@@ -52,7 +52,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project that is a stack, with the guide's script and a short form of its study, and two commits."""
+    """Makes a project that is a stack, with the guide's script, a short form of its study, and two commits."""
     files = {block.file: block.code for block in blocks(TUTORIAL) if block.file}
     folder = tmp_path / "checkout"
     (folder / "bench").mkdir(parents=True)
@@ -60,7 +60,7 @@ def project(tmp_path: Path) -> Path:
     server = files["stacks/tiny/server.py"].replace("import sys\n", "import sys\nimport time\n")
 
     def write_server(sleep_s: float) -> None:
-        # Sleeping takes most of the time, so that neighbours on its CPU change little.
+        # The server mostly sleeps, so that other processes on its CPU change little.
         body = '        body = b"Hello'
         (folder / "server.py").write_text(server.replace(body, f"        time.sleep({sleep_s})\n{body}"))
 
@@ -77,7 +77,7 @@ def project(tmp_path: Path) -> Path:
     git(tmp_path, "init", "--quiet", "checkout")
     git(folder, "add", ".")
     git(folder, "commit", "--quiet", "--message", "before")
-    # Slower by far more than any threshold.
+    # The second commit is slower by much more than any threshold.
     write_server(0.2)
     git(folder, "commit", "--quiet", "--all", "--message", "after")
     return folder
@@ -104,5 +104,5 @@ def test_the_script_of_the_gate_fails_a_commit_that_made_it_slower(tmp_path: Pat
     assert done.returncode == 1, f"{done.stderr}\n{table}"
     assert "Worse by more than 5%" in table
     assert "| shop |" in table
-    # Nothing is left but the runs.
+    # Only the runs are left.
     assert [path.name for path in tmp_path.iterdir() if path.name not in ("cache", "checkout")] == []

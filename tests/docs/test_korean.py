@@ -1,5 +1,4 @@
-"""The Korean pages say what the English ones say, as far as a test can tell: the same code, sections, tables and
-links."""
+"""The Korean pages have the same code, sections, tables, figures and links as the English pages."""
 
 import re
 from pathlib import Path
@@ -13,7 +12,7 @@ PAIRS = {"README.md": "README.ko.md", "docs/tutorial.md": "docs/ko/tutorial.md"}
 
 @pytest.fixture(params=list(PAIRS.items()), ids=list(PAIRS))
 def pair(request: pytest.FixtureRequest, repository: Path) -> tuple[str, str]:
-    """The texts of a page, in English and in Korean."""
+    """A page's English and Korean texts."""
     english, korean = request.param
     return (repository / english).read_text(), (repository / korean).read_text()
 
@@ -37,7 +36,7 @@ def test_the_command_lines_in_the_prose_are_the_same(pair: tuple[str, str]) -> N
 
 
 def test_the_figures_are_the_same(pair: tuple[str, str]) -> None:
-    # Those that were measured have a decimal point or stand for thousands.
+    # Measured figures have a decimal point or a comma for thousands.
     english, korean = (sorted(re.findall(r"\d+[.,]\d+", prose(text))) for text in pair)
     assert korean == english
 

@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere, and the index leads to every page (to those of results through theirs)."""
+"""Links between pages work, and the index leads to every page (to pages of results through their index)."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ LINK = re.compile(r"\]\(([^()\s]+)\)")
 
 
 def links(page: Path) -> Iterator[tuple[Path, str]]:
-    """The files that a page links to, and the anchor in each, which may be empty."""
+    """Yields the files that a page links to, each with its anchor, which may be empty."""
     text = re.sub(r"`[^`\n]*`", "", prose(page.read_text()))
     for target in LINK.findall(text):
         if not re.match(r"[a-z]+:", target):
@@ -22,7 +22,7 @@ def links(page: Path) -> Iterator[tuple[Path, str]]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What links to the headings of a page end with."""
+    """Returns the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", prose(page.read_text()), re.MULTILINE)
     return {anchor(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)).removeprefix("#") for heading in headings}
 

@@ -1,4 +1,4 @@
-"""The generated pages of docs/reference: they are what the code says, and leave nothing out."""
+"""The generated pages of docs/reference agree with the code and are complete."""
 
 import doctest
 import re
@@ -20,7 +20,7 @@ READ = re.compile(r"""(?:environ(?:\.get\(|\[)|getenv\(|env::var(?:_os)?\()["'](
 
 
 def rows(page: str) -> Iterator[list[str]]:
-    """The rows of all tables, cell by cell."""
+    """Returns the rows of all tables, cell by cell."""
     for line in page.splitlines():
         if line.startswith("| `") or re.match(r"\| \d", line):
             yield [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
@@ -40,7 +40,7 @@ def test_every_row_of_a_page_has_a_meaning(name: str) -> None:
 
 def test_the_page_of_the_commands_has_every_option_that_help_shows(repository: Path) -> None:
     page = PAGES["cli.md"]()
-    # What typer reads off the same functions goes another way than the page.
+    # Typer reads the same functions in another way than the page.
     sources = "\n".join(path.read_text() for path in (repository / "src/weir/cli").glob("*.py"))
     options = re.findall(r"\bOption\((.*?)help=", sources, re.DOTALL)
     shown = {

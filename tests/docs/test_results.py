@@ -1,4 +1,4 @@
-"""The pages of results: their charts are drawn from the kept findings, and their paragraphs are short."""
+"""The pages of results have charts drawn from the kept findings, and short paragraphs."""
 
 import json
 import re

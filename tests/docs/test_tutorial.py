@@ -1,4 +1,4 @@
-"""docs/tutorial.md is done here as it is printed, from an empty folder, but for shorter loads and fewer blocks."""
+"""Follows docs/tutorial.md from an empty folder, with shorter loads and fewer blocks."""
 
 import os
 import re
@@ -27,7 +27,7 @@ SHORTER = {
 
 
 class Reader:
-    """Somebody who follows the tutorial in a folder."""
+    """A reader who follows the tutorial in a folder."""
 
     def __init__(
         self,
@@ -39,14 +39,14 @@ class Reader:
     ) -> None:
         self.folder = folder
         self.printed: dict[str, str] = {}
-        """By command, as the tutorial prints it."""
+        """The tutorial's printed output by command."""
         self._environment = environment
         self._start = start
         self._weir = weir
         self._here = {"127.0.0.1:8000": f"127.0.0.1:{port}", "--port 8000": f"--port {port}"}
 
     def follow(self, section: str) -> None:
-        """Makes its files and runs its commands, in their order; a server that it starts ends with it."""
+        """Makes the files and runs the commands of a section in their order; stops its server in the end."""
         servers = []
         for block in blocks(section):
             if block.file is not None:
@@ -65,7 +65,7 @@ class Reader:
                             self._here["PID"] = pid[1]
                         case ["weir", *rest]:
                             done = self._weir(*rest)
-                            # Whether an objective is met, and whether a trial counts, is the machine's business.
+                            # Depends on the machine: whether an objective is met, and whether a trial counts.
                             allowed = {0, 1} if "--objective" in rest else {0, 4} if rest[0] == "compare" else {0}
                             assert done.returncode in allowed, (line, done.stdout, done.stderr)
                             self.printed[line] = done.stdout
@@ -98,7 +98,7 @@ def test_every_step_of_the_tutorial_works(
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("WEIR_STACKS", raising=False)
     reader = Reader(tmp_path, monkeypatch, start_weir, weir, free_port())
-    # What the first block sets up is what this test runs on.
+    # This test needs no setup by the first block, because it already has the environment.
     before, set_up, rest = SECTIONS[0].partition(blocks(SECTIONS[0])[0].code)
     assert set_up.splitlines()[:2] == ["make setup", 'export PATH="$PWD/.venv/bin:$PATH"']
     for section in [before.rpartition("```")[0] + rest.partition("```")[2], *SECTIONS[1:]]:
@@ -124,7 +124,7 @@ def test_everything_that_the_test_shortens_is_in_the_tutorial() -> None:
 
 
 def test_the_fair_other_side_is_one(repository: Path) -> None:
-    # As many connections may wait to be accepted in both.
+    # In both servers the same number of connections may wait.
     manifest = (repository / "stacks" / "python" / "socket-thread" / "stack.toml").read_text()
     assert "backlog = { default = 128" in manifest
     assert "request_queue_size = 128" in "\n".join(SECTIONS)

@@ -13,12 +13,18 @@ PHRASES = {
     r"\bheld against\b": "compared with, checked against",
     r"\bso many\b": "a number of, at most N",
     r"\bas ever\b": "nothing",
+    r"\bnobody's\b": "no user's, or the actor by name",
+    r"\bwhat (came|becomes) of\b": "the result of, the end of",
+    r"\bwhat (\w+) says? of\b": "the report of",
+    r"\bbeside that\b": "also",
 }
-"""By what stands in their place."""
+"""The better words by phrase."""
 
 
 def files() -> list[Path]:
-    return [path for path in (REPOSITORY / "src" / "weir").rglob("*.py") if "_web" not in path.parts]
+    folders = ("bench", "scripts", "src/weir", "tests")
+    found = [path for folder in folders for path in (REPOSITORY / folder).rglob("*.py")]
+    return [path for path in found if "_web" not in path.parts and path != Path(__file__)]
 
 
 @pytest.mark.parametrize("phrase", PHRASES)

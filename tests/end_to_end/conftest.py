@@ -1,4 +1,4 @@
-"""Studies of real processes: small stacks that behave or misbehave, and `weir` as a user runs it."""
+"""Studies of real processes: small stacks that work or misbehave, and `weir` as a user runs it."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ MODES = (
 )  # fmt: skip
 SERVER = Path(__file__).with_name("server.py")
 END_S = 200.0
-"""Only ends a test that has failed: a busy machine may take many times as long as an idle one."""
+"""This long timeout only ends failed tests: a busy machine may take many times as long as an idle one."""
 
 Study = Callable[..., Path]
 Weir = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -25,7 +25,7 @@ StartWeir = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a stack for every mode, which weir knows, and a cache of the test's own."""
+    """Makes a folder with a stack for every mode that weir finds, and a cache of the test's own."""
     root = tmp_path / "stacks"
     for mode in MODES:
         folder = root / mode
@@ -53,10 +53,10 @@ hello = {{}}
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    """A function that writes a study of some stacks, the first of which is the baseline.
+    """Returns a function that writes a study of some stacks; the first one is the baseline.
 
-    `matrix`, `load` and `method` are further lines of these tables, `rest` further tables. As in any study, a trial
-    under which the machine stood still is tried again.
+    `matrix`, `load` and `method` are further lines of these tables, `rest` has further tables. As in any study, weir
+    repeats a trial in which the machine stood still.
     """
 
     def write(
@@ -96,7 +96,8 @@ connections = {connections}
 
 @pytest.fixture
 def start_weir(tmp_path: Path, warm_server: WarmServer) -> Iterator[StartWeir]:
-    """A function that starts `weir ARGUMENTS…` in the test's folder; what is still running in the end is killed."""
+    """Returns a function that starts `weir ARGUMENTS…` in the test's folder; kills processes that still run in the
+    end."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str | Path) -> "subprocess.Popen[str]":
@@ -113,7 +114,7 @@ def start_weir(tmp_path: Path, warm_server: WarmServer) -> Iterator[StartWeir]:
 
 @pytest.fixture
 def weir(start_weir: StartWeir) -> Weir:
-    """A function that runs `weir ARGUMENTS…` to its end. No traceback may ever reach a user."""
+    """Returns a function that runs `weir ARGUMENTS…` to its end. No traceback may ever reach a user."""
 
     def run(*arguments: str | Path, timeout_s: float = END_S) -> "subprocess.CompletedProcess[str]":
         process = start_weir(*arguments)
@@ -125,7 +126,7 @@ def weir(start_weir: StartWeir) -> Weir:
 
 
 def lives(pid: int) -> bool:
-    """Whether a process runs: one that has ended and that its parent has not asked after does not."""
+    """Returns whether a process runs. A zombie does not run."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -133,7 +134,7 @@ def lives(pid: int) -> bool:
 
 
 def servers_of(folder: Path) -> list[int]:
-    """Servers that weir started from the cache in `folder` and that still live, found by their working directory."""
+    """Returns running servers that weir started from the cache in `folder`, found by their working directory."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

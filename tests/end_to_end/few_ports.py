@@ -1,7 +1,6 @@
-"""Run by a test in a network namespace of its own: a machine with 100 ports, and loads of 250 connections to its null
-server.
+"""A script for a test's network namespace: a machine with 100 ports makes loads of 250 connections to its null server.
 
-Prints the loads' results as a JSON array: from one address, and from three.
+Prints the loads' results as a JSON array: from one address, and from three addresses.
 """
 
 import fcntl

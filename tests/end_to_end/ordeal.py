@@ -1,6 +1,6 @@
-"""A run whose parts are killed at random moments, and what must hold after each kill.
+"""A run whose processes are killed at random moments, and the conditions that must hold after each kill.
 
-The same ordeal is short in `make test` and long in `make soak`; `Tally` says what it came to.
+The same ordeal is short in `make test` and long in `make soak`; `Tally` has its counts.
 """
 
 import os
@@ -19,35 +19,34 @@ from typing import IO
 from tests.end_to_end.conftest import StartWeir, lives, servers_of
 
 VICTIMS = ("lab", "host", "generator", "stack", "init")
-"""What may be killed, and `database` where there is one. The observer is a thread of the host; an init is the first of
-a namespace."""
+"""Kinds of processes to kill, also `database` if there is one. The observer is a thread of the host. An init is the
+first process of a namespace."""
 DATABASES = ("postgres", "mariadbd")
 ENDS_THE_RUN = ("lab", "host")
 LONGEST_WAIT_S = 1.0
-# The keeper of control groups gives the processes of a killed host 60 s to be gone.
+# The keeper of control groups gives the processes of a killed host 60 s to end.
 DEADLINE_S = 70.0
 LONGEST_RUN_S = 300.0
-"""Only ends a test that has failed: on a crowded machine a run of seconds takes minutes."""
+"""This long timeout only ends failed tests: on a busy machine a run of seconds takes minutes."""
 EARLY_SHARE = 0.25
-"""Of the kills that come at any moment, the steps before the first trial included; the others wait until trials go
-on."""
+"""Share of kills at any moment, also before the first trial. The other kills wait until trials continue."""
 
 Accepted = dict[tuple[int, int], int]
-"""Position by cell and block of every trial that counts."""
+"""Position of every trial that counts, by cell and block."""
 
 
 @dataclass
 class Tally:
-    """What an ordeal came to."""
+    """The counts of an ordeal."""
 
     kills: Counter[str] = field(default_factory=Counter)
     runs: int = 0
     resumed: int = 0
-    """Times that a run was gone on with, or begun again where it had no file yet."""
+    """Number of times that a run continued, or began again because it had no file yet."""
     survived: int = 0
-    """Finished trials found whole after the end of their weir, all times together."""
+    """Number of finished trials that were complete after the end of their weir, summed over all ends."""
     rejected: int = 0
-    """Trials that a kill spoiled and that were tried again."""
+    """Number of trials that a kill spoiled and weir tried again."""
     leftovers: int = 0
 
     def __str__(self) -> str:
@@ -59,7 +58,7 @@ class Tally:
 
 
 class Disturbed:
-    """A weir that goes on, with what it has said so far."""
+    """A running weir, with its output so far."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
@@ -71,27 +70,27 @@ class Disturbed:
 
     @property
     def said(self) -> str:
-        """Its progress and errors."""
+        """The progress and errors of this weir."""
         return "".join(self._said)
 
     @property
     def begun(self) -> int:
-        """Trials that it has announced."""
+        """Number of trials that this weir has announced."""
         return sum("weir: trial " in line for line in self._said)
 
     def wait_begun(self, trials: int) -> None:
-        """Waits until it has begun so many trials, or ended."""
+        """Waits until this weir has announced `trials` trials or has ended."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self.begun >= trials, LONGEST_RUN_S)
 
     def wait(self, timeout_s: float) -> bool:
-        """Waits for its end; False when that took longer."""
+        """Waits for the end; returns False if it takes too long."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout_s)
         return self.process.poll() is not None
 
     def finish(self) -> int:
-        """Waits for its end and for the last that it says; gives its exit status."""
+        """Waits for the end and for the last output; returns the exit status."""
         assert self.wait(LONGEST_RUN_S), self.said
         self._reader.join(LONGEST_RUN_S)
         return self.process.returncode
@@ -108,13 +107,13 @@ class Disturbed:
 
 
 class Ordeal:
-    """Runs of one study, disturbed.
+    """Disturbed runs of one study.
 
     Args:
-        folder: the test's, with the cache in it.
-        start_weir: starts `weir ARGUMENTS…` there.
-        study: the study, with enough retries for every kill of a generator and a stack.
-        seed: of the moments and the order of the victims.
+        folder: the test's folder, with the cache in it.
+        start_weir: starts `weir ARGUMENTS…` in the folder.
+        study: the study; it allows enough retries for every kill of a generator or a stack.
+        seed: seed for the moments of the kills and the order of the victims.
     """
 
     def __init__(self, folder: Path, start_weir: StartWeir, study: Path, *, seed: int) -> None:
@@ -124,28 +123,28 @@ class Ordeal:
         self._study = study
         self._random = random.Random(seed)
         self._last = ""
-        """The last kill, for whoever has to find out what it broke."""
+        """The last kill, to find the cause of a failure."""
         self._hosts: set[int] = set()
         self._networks: set[str] = set()
-        """Network namespaces of stacks, as the kernel names them."""
+        """Network namespaces of stacks, by the kernel's names."""
 
     def undisturbed(self) -> Accepted:
-        """What a run comes to when it is left alone."""
+        """Returns the trials that count in an undisturbed run."""
         process = self._start_weir("run", self._study, "--out", "undisturbed")
         _, err = process.communicate(timeout=LONGEST_RUN_S)
         assert process.returncode == 0, err
         return accepted(self._folder / "undisturbed" / "run.weir")
 
     def endure(self, out: str, victims: Sequence[str]) -> Accepted:
-        """Kills the victims one after the other in a run, goes on with it as often as it takes, and gives what it came
-        to."""
+        """Kills the victims one after the other, resumes the run as often as necessary, and returns the trials that
+        count."""
         self.tally.runs += 1
         run = self._folder / out / "run.weir"
         known: dict[int, tuple[object, ...]] = {}
         weir = self._begin(run)
         for victim in victims:
             while not self._kill(weir, victim):
-                # It ended before there was such a process: by what an earlier kill did to it, or well.
+                # weir ended before such a process existed: after an earlier kill, or normally.
                 known = self._after_end(weir, run, known)
                 if weir.process.returncode == 0:
                     return accepted(run)
@@ -167,7 +166,7 @@ class Ordeal:
         return Disturbed(self._start_weir("run", self._study, "--out", run.parent))
 
     def _kill(self, weir: Disturbed, victim: str) -> bool:
-        """Kills a victim at some moment; False where the run ended before there was one."""
+        """Kills a victim at a random moment; returns False if the run ends before the victim exists."""
         if self._random.random() > EARLY_SHARE:
             weir.wait_begun(weir.begun + self._random.randint(1, 2))
         weir.wait(self._random.uniform(0, LONGEST_WAIT_S))
@@ -180,14 +179,14 @@ class Ordeal:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                     return True
-            # Another random moment, and not the first: a generator is to be killed at its end as often as at its start.
+            # Waits for another random moment, so that a generator is killed at its end as often as at its start.
             weir.wait(self._random.uniform(0, LONGEST_WAIT_S / 3))
         return False
 
     def _after_end(
         self, weir: Disturbed, run: Path, known: dict[int, tuple[object, ...]]
     ) -> dict[int, tuple[object, ...]]:
-        """Waits for the end of weir and looks at what it left; gives the trials that are finished by now."""
+        """Waits for the end of weir, checks what is left, and returns the trials finished by now."""
         below = [(pid, started_at(pid)) for pid, _ in roles(weir.process.pid)]
         self._note_what_may_stay(weir)
         weir.finish()
@@ -198,7 +197,7 @@ class Ordeal:
             return known
         now = finished_rows(run)
         assert now.items() >= known.items(), "a finished trial was lost or changed"
-        # A trial is announced when the one before it is finished.
+        # weir announces a trial when the trial before it is finished.
         assert len(now) - len(known) >= weir.begun - 1, (
             f"{weir.begun} trials were begun, and {len(known)} → {len(now)} are finished"
         )
@@ -207,8 +206,7 @@ class Ordeal:
         return now
 
     def _note_what_may_stay(self, weir: Disturbed) -> None:
-        """Remembers what the kernel does not take away with a process by itself: control groups, by their host, and
-        networks."""
+        """Remembers objects that may outlive their process: control groups, by their host, and networks."""
         for pid, role in roles(weir.process.pid):
             if role == "host":
                 self._hosts.add(pid)
@@ -219,7 +217,7 @@ class Ordeal:
 
     def _nothing_left(self, weir: Disturbed, below: Sequence[tuple[int, str]]) -> None:
         def left() -> list[str]:
-            # A number may be another process's by now.
+            # Another process may have this number by now.
             processes = [pid for pid, started in below if lives(pid) and started_at(pid) == started]
             groups = [
                 path
@@ -241,12 +239,12 @@ class Ordeal:
 
 
 def pids_of(role: str, weir: int) -> list[int]:
-    """The processes of a running weir that are this."""
+    """Returns the processes of a running weir that have this role."""
     return [pid for pid, found in roles(weir) if found == role]
 
 
 def roles(weir: int) -> Iterator[tuple[int, str]]:
-    """The processes of a running weir, and what each of them is."""
+    """Yields the processes of a running weir with their roles."""
     if lives(weir):
         yield weir, "lab"
     for pid in children(weir):
@@ -259,13 +257,13 @@ def roles(weir: int) -> Iterator[tuple[int, str]]:
             for below in descendants(pid):
                 words = command_line(below)
                 if words:
-                    # An init, or the keeper that removes the groups of a killed host.
+                    # An init, or the keeper that removes the control groups of a killed host.
                     is_database = Path(words[0]).name.partition(":")[0] in DATABASES
                     yield below, words[1] if "weir-engine" in words[0] else "database" if is_database else "stack"
 
 
 def children(pid: int) -> list[int]:
-    """The processes that any thread of a process started."""
+    """Returns the processes that any thread of a process started."""
     found: list[int] = []
     with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -275,13 +273,13 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below a process."""
+    """Returns all descendants of a process."""
     below = children(pid)
     return below + [deeper for child in below for deeper in descendants(child)]
 
 
 def command_line(pid: int) -> list[str]:
-    """Command and arguments of a process; nothing where it has ended."""
+    """Returns command and arguments of a process; an empty list if the process has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
     except OSError:
@@ -289,7 +287,7 @@ def command_line(pid: int) -> list[str]:
 
 
 def read_until(stream: IO[str], text: str) -> str:
-    """What a process says up to the first line that holds `text`."""
+    """Reads lines until one contains `text`; returns all of them."""
     said = ""
     for line in stream:
         said += line
@@ -299,7 +297,7 @@ def read_until(stream: IO[str], text: str) -> str:
 
 
 def network_of(pid: int) -> str:
-    """The network namespace of a process, such as `net:[4026531840]`; nothing where it has ended."""
+    """Returns a process's network namespace, such as `net:[4026531840]`; an empty string if the process has ended."""
     try:
         return str(Path(f"/proc/{pid}/ns/net").readlink())
     except OSError:
@@ -307,7 +305,7 @@ def network_of(pid: int) -> str:
 
 
 def started_at(pid: int) -> str:
-    """When a process started, in ticks since boot; nothing where it has ended."""
+    """Returns a process's start time in ticks since boot; an empty string if the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
@@ -315,7 +313,7 @@ def started_at(pid: int) -> str:
 
 
 def is_connected(generator: int) -> bool:
-    """Whether a generator has opened its connections."""
+    """Returns whether a generator has opened its connections."""
     try:
         return sum(os.readlink(file).startswith("socket:") for file in Path(f"/proc/{generator}/fd").iterdir()) >= 2
     except OSError:
@@ -323,7 +321,7 @@ def is_connected(generator: int) -> bool:
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Asks the kernel until a condition holds; the deadline only ends a test that has failed."""
+    """Waits until a condition holds. The timeout only ends a failed test."""
     deadline = threading.Event()
     timer = threading.Timer(DEADLINE_S, deadline.set)
     timer.start()
@@ -336,20 +334,20 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 @contextmanager
 def opened(run: Path) -> Iterator[sqlite3.Connection]:
-    """A run file that somebody may still be writing, or has left."""
+    """Opens a run file, also during or after a write by another process."""
     with closing(sqlite3.connect(f"file:{run}?mode=ro", uri=True)) as connection:
         yield connection
 
 
 def finished_rows(run: Path) -> dict[int, tuple[object, ...]]:
-    """Finished trials by id, after a look at the file as a whole."""
+    """Returns the finished trials by id, after a check of the whole file."""
     with opened(run) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
         rows = connection.execute(
             "SELECT id, cell_id, block, position, validity, attempt, summary FROM trial WHERE finished = 1"
         ).fetchall()
-        # Of a trial that counts everything is there.
+        # A trial that counts must be complete.
         halves = connection.execute(
             "SELECT id FROM trial WHERE finished = 1 AND validity != 'invalid'"
             " AND json_extract(coalesce(whole_load, summary), '$.requests.completed') !="
@@ -360,7 +358,7 @@ def finished_rows(run: Path) -> dict[int, tuple[object, ...]]:
 
 
 def accepted(run: Path) -> Accepted:
-    """The trials of a whole run that count."""
+    """Returns the trials that count in a finished run."""
     with opened(run) as connection:
         assert connection.execute("SELECT ended FROM run").fetchone() == ("complete",)
         assert connection.execute("SELECT count(*) FROM trial WHERE finished = 0").fetchone() == (0,)

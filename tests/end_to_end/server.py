@@ -1,5 +1,5 @@
-"""A server of the workload `hello` that can misbehave in every way that a study must survive. Usage: server.py PORT
-MODE [ADDRESS]."""
+"""A server of the workload `hello` that misbehaves in every way that a study must survive. Usage: server.py PORT MODE
+[ADDRESS]."""
 
 import os
 import signal
@@ -13,15 +13,15 @@ from pathlib import Path
 MODE = sys.argv[2]
 ANSWERED = 0
 LOADED = 0.0
-# Sleeping and not computing: how long that takes does not depend on what else the machine does. Those that are only to
-# be there leave the CPUs to other tests.
+# The server sleeps instead of computing, so its times do not depend on the machine's other load. Idle stacks leave the
+# CPUs to other tests.
 SERVICE_S = {"good": 0.003, "other": 0.003, "slow": 0.01, "slower": 0.02, "slowest": 0.1}
 WARM_AFTER_S = 3.0
-# More requests than are asked before the load of a trial.
+# More requests than the checks before a trial's load make.
 CHECKS = 10
-# Requests of one connection: checks have one each.
+# Requests on one connection; each check has its own connection.
 UNDER_LOAD = 10
-# The same behind a proxy, where checks share connections.
+# The same limit behind a proxy, where checks share connections.
 UNDER_LOAD_BEHIND = 300
 
 KEPT: list[bytes] = []
@@ -29,7 +29,7 @@ ONE_AT_A_TIME = threading.Lock()
 
 
 def is_first() -> bool:
-    """Whether no process of this stack has come here before."""
+    """Returns whether this is the first process of its stack."""
     try:
         Path(os.environ["ELSEWHERE"]).touch(exist_ok=False)
     except FileExistsError:
@@ -39,10 +39,10 @@ def is_first() -> bool:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Head and body in one write: two would meet Nagle's algorithm and the client's delayed acknowledgement, 40 ms a
-    # request.
+    # Head and body go in one write. Two writes would take 40 ms because of Nagle's algorithm and delayed
+    # acknowledgements.
     wbufsize = -1
-    # On this connection.
+    # Number of requests on this connection.
     asked = 0
 
     def do_GET(self) -> None:

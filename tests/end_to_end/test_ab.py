@@ -1,4 +1,4 @@
-"""`weir ab` beside the real ab, on the same servers: the same layout, exit codes and requests."""
+"""`weir ab` compared with the real ab on the same servers: the same layout, exit codes and requests."""
 
 import json
 import os
@@ -96,7 +96,7 @@ KEPT = {
     "http://127.0.0.1:1/",
     "http://no-such-host.invalid/",
 }
-# ab ends at the first error of a socket unless it is told to go on.
+# ab ends at the first socket error unless it has the option to continue.
 RESET = "-n 6 -c 2 http://{resetting}/"
 SILENT = "-n 4 -c 2 -s 1 http://{silent}/"
 WRONG = [
@@ -127,7 +127,7 @@ TIMED = (
     "Time taken for tests", "Requests per second", "Time per request", "Time per request (all)", "Transfer rate", "Connect", "Processing",
     "Waiting", "Total",
 )  # fmt: skip
-"""Lines whose values are never the same twice."""
+"""Lines whose values differ every time."""
 TLS = {"SSL/TLS Protocol", "Server Temp Key", "TLS Server Name"}
 """Lines that weir leaves out."""
 SENT = [
@@ -152,7 +152,7 @@ pytestmark = pytest.mark.needs("ab", "nginx", "openssl")
 def of_both(
     request: pytest.FixtureRequest, engine: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Both]]:
-    """What both do with a line of `LOADS`."""
+    """Returns a function that runs a line of `LOADS` with both programs."""
     with ExitStack() as stack:
         nginx = stack.enter_context(running_nginx(min(os.sched_getaffinity(0)), tls=True, locations=LOCATIONS))
         tls = str(nginx.tls_address)
@@ -169,7 +169,7 @@ def of_both(
 
 
 def layout(report: str) -> list[str]:
-    """Returns its shape, without ab's warnings, the lines on TLS and the banner."""
+    """Returns the shape of a report, without ab's warnings, the TLS lines and the banner."""
     left_out = "|".join([r"(ERROR|WARNING): The median| deviation apart\.| These results are probably", *TLS])
     lines = [line for line in shape(report) if not re.match(left_out, line)]
     banner = next((number for number, line in enumerate(lines) if "This is ApacheBench, Version #.0" in line), None)
@@ -209,14 +209,14 @@ def test_what_parses_abs_report_parses_weirs(of_both: Callable[[str], Both], lin
         if label not in {*TIMED, *TLS} and ("-t 1" not in line or label not in COUNTED)
     }
     if "Total body sent" in same and "-k" not in line:
-        # In HTTP/1.1 a header says that a connection ends, in HTTP/1.0 its absence does.
+        # HTTP/1.1 announces a connection's end with a header, HTTP/1.0 without one.
         same["Total body sent"] = str(int(same["Total body sent"]) + complete * len("Connection: close\r\n"))
     assert {label: weir.values[label] for label in same} == same
     assert weir.times_ms.keys() == ab.times_ms.keys()
     assert weir.percentages_ms.keys() == ab.percentages_ms.keys()
     assert list(weir.percentages_ms.values()) == sorted(weir.percentages_ms.values())
     each_ms = float(weir.values["Time per request (all)"])
-    # Both are printed to the microsecond.
+    # Both figures are printed to the microsecond.
     assert float(weir.values["Time per request"]) == pytest.approx(each_ms * concurrency, abs=0.001 * concurrency)
     assert float(weir.values["Requests per second"]) == pytest.approx(1000 / each_ms, rel=0.001 + 0.001 / each_ms)
 
@@ -307,7 +307,7 @@ def test_progress_is_told_while_the_load_runs(start_weir: StartWeir, serve: Call
     assert process.stderr.readline() == "Completed 1000 requests\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=END_S)
-    # As ab has it after Ctrl-C.
+    # ab has the same exit code after Ctrl-C.
     assert process.returncode == 1, err
     assert "Complete requests:" in out
 

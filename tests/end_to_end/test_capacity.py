@@ -1,4 +1,4 @@
-"""The capacity of servers whose queue has a closed form, searched as a user does it."""
+"""Searches the capacity of servers whose queue has a closed form, as a user does."""
 
 import json
 import math
@@ -23,7 +23,7 @@ LIMIT_S = 0.05
 
 @contextmanager
 def queue(distribution: str) -> Iterator[str]:
-    """A single server that takes one request after the other, and the URL where it is."""
+    """Runs a server that takes one request after the other; yields its URL."""
     command = [str(find_engine_binary()), "serve", "times", "--distribution", distribution, "--servers", "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
@@ -43,10 +43,10 @@ def asked(weir: Weir, url: str, *options: str, timeout_s: float = 110) -> dict[s
 
 
 def test_a_server_with_a_fixed_service_time_carries_one_over_that(weir: Weir) -> None:
-    # Twenty milliseconds each and a generous objective: a neighbour on the same CPUs takes less than that.
+    # A request takes 20 ms and the objective is generous, so a neighbour on the same CPUs costs less than that.
     options = ["--searches", "1", "--min-duration", "1s", "--max-duration", "1s", "--width", "0.1", "--think", "1s"]
     expected = pytest.approx(50, rel=0.15)
-    # On a busy machine the server itself carries less: it has five chances.
+    # On a busy machine the server itself has less capacity, so the test has five tries.
     for _ in range(5):
         with queue("constant:20ms") as url:
             found = asked(weir, url, "--objective", "p90<=100ms", *options)
@@ -54,11 +54,11 @@ def test_a_server_with_a_fixed_service_time_carries_one_over_that(weir: Weir) ->
         if rate["value"] == expected:
             break
     assert rate["value"] == expected
-    # One search is no interval.
+    # A single search gives no interval.
     assert (rate["low"], rate["count"]) == (None, 1)
     users = found["users"]
     assert isinstance(users, dict)
-    # A second of thinking, and the mean time of an answer: more than 20 ms, and on a busy machine some hundreds.
+    # A user thinks for a second and waits for a response: more than 20 ms, on a busy machine some hundred.
     assert 1.02 * rate["value"] <= users["users"]["value"] <= 1.5 * rate["value"]
     assert "users, each pausing 1 s" in str(found["sentence"])
 
@@ -66,7 +66,7 @@ def test_a_server_with_a_fixed_service_time_carries_one_over_that(weir: Weir) ->
 def test_a_server_that_never_meets_the_objective_is_said_to_have_no_capacity_or_not_to_rest(
     weir: Weir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # In this process, so that it waits for less long.
+    # weir runs in this process, so that the test can shorten its waits.
     monkeypatch.setattr("weir.lab.capacity_probe._REST_S", 1.0)
     with queue("constant:20ms") as url, pytest.raises(TargetError, match="did not recover from the load") as error:
         CliRunner().invoke(app, ["capacity", url, "--objective", "p99<=5ms", "--searches", "1"], catch_exceptions=False)
@@ -74,14 +74,14 @@ def test_a_server_that_never_meets_the_objective_is_said_to_have_no_capacity_or_
 
 
 def test_the_knee_of_a_server_that_waits_is_its_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    # In this process, so that its loads are short.
+    # weir runs in this process, so that the test can shorten its loads.
     monkeypatch.setattr("weir.cli.capacity._KNEE_LOAD_S", 1.0)
     command = [str(find_engine_binary()), "serve", "times", "--distribution", "constant:50ms", "--servers", "4"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         url = f"http://{json.loads(server.stdout.readline())['address']}/"
-        # On a busy machine four connections leave its four servers idle at times: it has five chances.
+        # On a busy machine four connections sometimes leave servers idle, so the test has five tries.
         for _ in range(5):
             done = CliRunner().invoke(
                 app, ["capacity", url, "--knee", "--searches", "1", "-c", "16", "--quiet", "--json", "-"]
@@ -123,10 +123,9 @@ def test_a_stack_is_started_anew_for_each_search(weir: Weir, stacks: Path) -> No
     assert found["is_fresh"] is True
     rate = found["rate_rps"]
     assert isinstance(rate, dict)
-    # Sixteen connections of 10 ms each carry 1,600 a second. A queue grows under more, for half a second only: nine in
-    # ten of the arrivals have waited less than 30 ms (40 less the service) as long as there are at most 30 ÷ 450 too
-    # many of them. The two bounds of a search are up to two fifths of the upper one apart, and its value lies between
-    # them.
+    # Sixteen connections with 10 ms each carry 1,600 requests per second. Above this rate the queue grows, but only for
+    # half a second. So nine in ten arrivals wait less than 30 ms if the excess is at most 30 ÷ 450. A search's bounds
+    # differ by up to two fifths of the upper bound; the value lies between them.
     holds = 1_600 * (1 + 0.030 / 0.450)
     assert 0 < rate["value"] <= holds / 0.6
 
@@ -146,7 +145,7 @@ def markovian_capacity() -> float:
 
 
 def deterministic_capacity() -> float:
-    """M/D/1, by Erlang's distribution of waiting times (1909): P(W ≤ t) = (1 − ρ) Σ (λ(kD − t))^k ÷ k! · e^(−λ(kD −
+    """M/D/1 with Erlang's distribution of waiting times (1909): P(W ≤ t) = (1 − ρ) Σ (λ(kD − t))^k ÷ k! · e^(−λ(kD −
     t)), k to ⌊t/D⌋."""
 
     def late(rate: float) -> float:

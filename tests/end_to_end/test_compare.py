@@ -1,4 +1,4 @@
-"""`weir compare` as a user runs it: real servers, started by their commands."""
+"""`weir compare` as a user runs it, with real servers that weir starts by their commands."""
 
 import json
 import shlex

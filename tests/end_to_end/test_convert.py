@@ -1,4 +1,4 @@
-"""What `weir convert` prints, run against a real server: as many requests as the tool would have made."""
+"""Runs the output of `weir convert` on a real server; the number of requests must be that of the tool."""
 
 import json
 import shlex
@@ -25,7 +25,7 @@ JMX = Path(__file__).parents[2] / "studies/jmeter/mvc-vs-webflux-ping.jmx"
 
 
 def load_line(text: str) -> list[str]:
-    """The `weir load …` of the comment on top."""
+    """Returns the line `weir load …` from the comment at the top."""
     (line,) = (line for line in text.splitlines() if line.startswith("# weir load "))
     return shlex.split(line.removeprefix("# weir "))
 
@@ -59,7 +59,7 @@ def test_a_test_plan_runs_as_a_scenario(tmp_path: Path, weir: Weir, serve: Calla
 def test_a_command_line_runs_as_weir_load_and_as_a_study(
     line: str, requests: int, tmp_path: Path, weir: Weir, serve: Callable[..., str]
 ) -> None:
-    # So slow that no generator of any machine is the limit.
+    # The server is so slow that no generator is the limit.
     words = line.format(serve("delay", "--wait", "5ms")).split()
     done = weir("convert", "--command", *words)
     assert done.returncode == 0, done.stderr
@@ -78,7 +78,7 @@ def test_a_command_line_runs_as_weir_load_and_as_a_study(
         counts = [
             trial.result.summary.requests.ok for trial in reader.trials() if trial.result and trial.result.summary
         ]
-    # Two, and those that were tried again.
+    # Two trials, and further ones that were tried again.
     assert len(counts) >= 2
     assert set(counts) == {requests}
 

@@ -1,5 +1,5 @@
-"""Whatever dies, stops, goes away or runs full during a run: what was finished is kept, nothing half is counted,
-nothing is left running, and going on with the run gives what an undisturbed one gives."""
+"""Kills, suspends and full disks during a run: finished trials stay, no half trial counts, no process is left, and the
+resumed run has the result of an undisturbed one."""
 
 import os
 import pty
@@ -41,8 +41,8 @@ SOAK_KILLS = 210
 
 
 def all_that_may_stay() -> str:
-    """Tables of a study that has its stacks in control groups and in networks of their own, as far as this machine
-    can."""
+    """Returns tables that put a study's stacks into control groups and network namespaces, as far as this machine
+    allows."""
     with Host() as host:
         able = host.capabilities()
     tables = "[cpus]\nquota = { app = 0.9 }\n" if able.limits.possible else ""
@@ -67,7 +67,7 @@ def endure(
     ordeal = Ordeal(tmp_path, start_weir, path, seed=seed)
     calm = ordeal.undisturbed()
     assert len(calm) == 6
-    # Every kind as often as any other, in any order.
+    # Every kind comes equally often, in random order.
     victims = [kinds[number % len(kinds)] for number in range(kills)]
     random.Random(seed).shuffle(victims)
     number = 0
@@ -111,7 +111,7 @@ def test_kills_of_a_database_spoil_no_more_than_a_trial(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    # The user's cache, which has the programs of databases once they were fetched.
+    # The user's cache keeps the databases' programs.
     monkeypatch.delenv("WEIR_CACHE")
     for name in ("one", "another"):
         folder = stacks / name
@@ -149,7 +149,7 @@ def test_kills_by_the_hundred_lose_no_finished_trial_and_leave_nothing(
 
 
 def at_the_first_load(process: "subprocess.Popen[str]") -> int:
-    """The generator of the first trial, just started."""
+    """Returns the generator of the first trial, just after its start."""
     assert process.stderr is not None
     read_until(process.stderr, "trial 1 of")
     wait_until(lambda: bool(pids_of("generator", process.pid)), "no generator came")
@@ -178,7 +178,7 @@ def test_a_generator_that_was_suspended_is_rejected_with_that_reason_and_tried_a
 ) -> None:
     process = start_weir("run", study("good", duration_s=2), "--out", "out")
     generator = at_the_first_load(process)
-    # The length of the suspension: that a load is longer than this and its start together is all that matters.
+    # The length of the suspension. The load must be longer than this time and its own start together.
     time.sleep(0.3)
     os.kill(generator, signal.SIGSTOP)
     time.sleep(0.8)
@@ -203,7 +203,7 @@ def test_a_lab_or_host_that_was_suspended_under_a_load_spoils_nothing(
     at_the_first_load(process)
     (suspended,) = pids_of(role, process.pid)
     os.kill(suspended, signal.SIGSTOP)
-    # Longer than what is left of the load.
+    # Longer than the rest of the load.
     time.sleep(1.5)
     os.kill(suspended, signal.SIGCONT)
     _, err = process.communicate(timeout=END_S)
@@ -220,8 +220,7 @@ def test_a_closed_terminal_is_an_interruption(tmp_path: Path, study: Study, weir
 
     def at_a_terminal() -> None:
         os.login_tty(inside)
-        # Whoever runs the tests under nohup has them ignore what a closed terminal sends; whoever runs weir at one does
-        # not.
+        # nohup makes tests ignore SIGHUP, but weir at a terminal does not ignore it.
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
     process = subprocess.Popen([WEIR, "run", path, "--out", "out"], cwd=tmp_path, preexec_fn=at_a_terminal)
@@ -283,9 +282,10 @@ cp -a disk/out whole
 
 
 def run_on_a_disk_that_gets_full(tmp_path: Path, disk: str, *, when: str) -> tuple[str, Path, Path]:
-    """A run whose disk is full as soon as it says this (before it, if that is nothing), and again when there is space.
+    """Runs a study on a disk that is full once `when` is printed (or from the start if empty), and later has space
+    again.
 
-    Gives what it said first, and the run file as it was then and as it is in the end.
+    Returns the first output, the run file at that moment, and the final run file.
     """
     (tmp_path / disk).mkdir(parents=True)
     unshare = shutil.which("unshare")

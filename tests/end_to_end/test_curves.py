@@ -1,4 +1,4 @@
-"""Runs that look where their stacks change sides, and experiments on what holds a stack back, on real processes."""
+"""Runs that search the point where stacks change sides, and experiments on bottlenecks, with real processes."""
 
 import json
 import re
@@ -16,8 +16,8 @@ from weir.store import RunReader
 def test_a_refined_run_measures_where_its_stacks_change_sides_and_goes_on_with_that(
     tmp_path: Path, weir: Weir, study: Study
 ) -> None:
-    # A tenth of a second each, any number at once, against 20 ms one after the other: 10 N and 50 a second, the same at
-    # five.
+    # One stack takes 0.1 s for any number of requests at once, the other 20 ms one after the other: 10 N and 50 per
+    # second, equal at five.
     mine = study(
         "slowest",
         "one-at-a-time",
@@ -27,8 +27,7 @@ def test_a_refined_run_measures_where_its_stacks_change_sides_and_goes_on_with_t
     )
     done = weir("run", mine, "--out", "out", timeout_s=110)
     assert done.returncode == 0, done.stderr
-    # Beside other work both are slower, each in its own way: where they change sides is not asked for, only that weir
-    # looks there.
+    # On a busy machine both are slower, so the test only checks that weir looks for the crossing, not where it lies.
     further = re.search(r"a further point at (\d+): one-at-a-time and slowest cross near there", done.stderr)
     assert further is not None, done.stderr
     with RunReader(tmp_path / "out") as reader:
@@ -38,7 +37,7 @@ def test_a_refined_run_measures_where_its_stacks_change_sides_and_goes_on_with_t
     (crossing,) = found.crossings
     assert 1 < crossing.at < 20
     assert crossing.between[0] <= crossing.at <= crossing.between[1]
-    # One trial of a further point is lost: the run goes on with just that.
+    # One trial of a further point is lost; the resumed run repeats only this trial.
     with sqlite3.connect(tmp_path / "out" / "run.weir") as connection:
         (last, trials) = connection.execute("SELECT max(id), count(*) FROM trial").fetchone()
         connection.execute("PRAGMA foreign_keys = ON")

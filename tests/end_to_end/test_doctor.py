@@ -1,4 +1,4 @@
-"""`weir doctor` on the generators: which are there, how to get the others, and those that it installs itself."""
+"""`weir doctor` for generators: found ones, instructions for missing ones, and those that weir installs."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ def test_the_doctor_installs_what_it_can_and_says_why_not_the_rest(
     tmp_path: Path, weir: Weir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
-    # Without Maven, and with uv, which is beside weir.
+    # Maven is missing; uv is beside weir.
     (tmp_path / "sed").symlink_to(shutil.which("sed") or "")
     monkeypatch.setenv("PATH", str(tmp_path))
     done = weir("doctor", "--install", "--json")

@@ -1,4 +1,4 @@
-"""Studies whose load other programs make as well: placed, run, watched, audited, and left out where they fail."""
+"""Studies with other programs as generators: placed, run, watched, audited, and left out if they fail."""
 
 import json
 import os
@@ -23,7 +23,7 @@ Program = Callable[[str, str], None]
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
-    """A function that puts a program, as a script of the shell, before all others of its name."""
+    """Returns a function that puts a shell script before all other programs of its name."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
@@ -66,7 +66,7 @@ def test_a_tool_that_fails_loses_its_own_trials_and_the_others_stand_side_by_sid
     done = weir("run", mine, "--out", "out", timeout_s=110)
     assert done.returncode == 4, done.stderr
     run = tmp_path / "out"
-    # Each block of ab's was tried again as often as may be, and all of its output is there.
+    # Each trial of ab was tried as often as allowed, and all of its output is kept.
     failed = of_trials(run, "attempt, validity, reasons, summary, logs", "ab")
     assert sorted(attempt for attempt, *_ in failed) == [1, 1, 2, 2, 3, 3, 4, 4]
     for _, validity, reasons, summary, logs in failed:
@@ -75,7 +75,7 @@ def test_a_tool_that_fails_loses_its_own_trials_and_the_others_stand_side_by_sid
         assert problem in json.loads(reasons)[0]["fact"]
         assert "boom" in (run / json.loads(logs)["ab output.txt"]).read_text()
     assert "the limit of ab is unknown: ab: " in done.stderr
-    # wrk's trials count, without intervals, with what it claimed and what it used.
+    # wrk's trials count, with its reported figures and resources but without intervals.
     counted = [
         row
         for validity, *row in of_trials(run, "validity, summary, reported_result, window, logs", "wrk")
@@ -92,7 +92,7 @@ def test_a_tool_that_fails_loses_its_own_trials_and_the_others_stand_side_by_sid
         "SELECT DISTINCT generator FROM interval JOIN trial ON trial.id = trial_id JOIN cell ON cell.id = cell_id"
     )
     assert rows(run, intervals) == [("weir",)]
-    # The server was watched under every one of them.
+    # weir watched the server under every generator.
     watched = "SELECT DISTINCT generator FROM sample JOIN trial ON trial.id = trial_id JOIN cell ON cell.id = cell_id WHERE t_s > 0.5"
     assert {("weir",), ("wrk",)} <= set(rows(run, watched))
     (same,) = json.loads(weir("report", "out", "--json").stdout)["generators"]
@@ -122,7 +122,7 @@ def test_a_tool_that_hangs_is_ended_and_loses_its_own_trials(
 def test_a_study_goes_on_with_the_generators_that_are_here_and_is_resumed_with_them(
     tmp_path: Path, weir: Weir, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # weir installs JMeter into its cache, and into nothing else.
+    # weir installs JMeter into its cache, and nowhere else.
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
     mine = study("good", matrix='generators = ["weir", "wrk", "jmeter"]', duration_s=1)
     refused = weir("run", mine, "--out", "out")
@@ -171,7 +171,7 @@ def test_what_the_kernel_saw_stands_beside_what_each_generator_says(tmp_path: Pa
     for generator in ("weir", "wrk"):
         ((tap, summary, reasons),) = of_trials(tmp_path / "out", "tap, summary, reasons", generator)[-1:]
         seen, said = json.loads(tap), json.loads(summary)
-        # All four connections are listened to; each answer takes the server 10 ms.
+        # The tap listens to all four connections; the server takes 10 ms per response.
         assert seen["connections"] >= 4
         assert abs(seen["requests"] - said["requests"]["completed"]) <= 8 + 0.01 * said["requests"]["completed"]
         assert seen["response_time_us"]["p50"] > 10_000

@@ -1,4 +1,4 @@
-"""`weir hey` beside the real hey, on the same servers: the same layout and exit codes, and the same bytes sent."""
+"""`weir hey` compared with the real hey on the same servers: the same layout, exit codes and bytes sent."""
 
 import json
 import os
@@ -117,7 +117,7 @@ WRONG = [
     "-n 2 -c 2 http://[::1/",
     "-n 2 -c 2 http://127.0.0.1:x/",
 ]
-# hey 0.1.4 sends no Authorization, and has another idea of User-Agent: these two are not compared.
+# hey 0.1.4 sends no Authorization and another User-Agent, so the test does not compare these two.
 SENT = [
     "",
     "-m POST",
@@ -148,7 +148,7 @@ pytestmark = pytest.mark.needs("hey", "nginx", "openssl")
 def of_both(
     request: pytest.FixtureRequest, engine: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Both]]:
-    """What both do with a line of `LOADS`."""
+    """Returns a function that runs a line of `LOADS` with both programs."""
     with ExitStack() as stack:
         nginx = stack.enter_context(running_nginx(min(os.sched_getaffinity(0)), tls=True, locations=LOCATIONS))
         places = {"url": nginx.url, "tls": f"https://{nginx.tls_address}/", "refused": "127.0.0.1:1"}
@@ -159,7 +159,7 @@ def of_both(
 
 
 def layout(report: str) -> list[str]:
-    """Returns its shape, without the words for an error, which are each one's own."""
+    """Returns the shape of a report without the texts of errors, which differ."""
     return [re.sub(r'^( \[#\]\t\w+ "\S+":).*', r"\1", line) for line in shape(report)]
 
 
@@ -236,7 +236,7 @@ def test_the_articles_own_command_line_runs_unchanged(
         *shlex.split('hey -z 5m -c 20 -m POST -T "application/json" -D request.json'),
         f"http://{serve('echo')}/bench/receive_data",
     )
-    # Five minutes are cut short as people cut them short: hey reports what it has by then, and so does this.
+    # The test interrupts the load of five minutes, as a user does; hey and weir then report their results so far.
     wait_for_load(process.pid)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=END_S)
@@ -248,8 +248,7 @@ def test_the_articles_own_command_line_runs_unchanged(
 
 
 def wait_for_load(pid: int) -> None:
-    """Waits until the load of a `weir` goes on: its engine has written that it has begun, and a tenth of a second more
-    than once."""
+    """Waits until the engine of a `weir` reports that its load has begun, and at least 0.1 s more."""
     written: set[str] = set()
     while len(written) < 5:
         for task in Path(f"/proc/{pid}/task").iterdir():

@@ -1,4 +1,4 @@
-"""What is left when something of a run dies: nothing that runs, and everything that was finished."""
+"""Tests what is left after a part of a run dies: no process, and all finished trials."""
 
 import os
 import signal

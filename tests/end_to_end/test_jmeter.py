@@ -1,4 +1,4 @@
-"""`weir jmeter` as a user runs it, and beside the real JMeter."""
+"""`weir jmeter` as a user runs it, and compared with the real JMeter."""
 
 import csv
 import json
@@ -30,7 +30,7 @@ Serve = Callable[..., str]
 
 
 def counts(out: str) -> tuple[int, int]:
-    """Samples and errors of the last line of the summary."""
+    """Returns samples and errors from the last line of the summary."""
     found = SUMMARY.findall(out)
     assert found, out
     return int(found[-1][0]), int(found[-1][1])
@@ -47,13 +47,13 @@ def aimed(address: str) -> list[str]:
 
 
 class Recorder(ThreadingHTTPServer):
-    """Answers everything with a cookie and `ok`, and keeps what was asked."""
+    """A server that responds with a cookie and `ok`, and keeps its requests."""
 
     daemon_threads = True
     asked: list[tuple[str, str, dict[str, str], str]]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that is gone is no matter."""
+        """Reports no error: a client may leave."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = _answer  # noqa: N815
 
     def log_message(self, format: str, *args: object) -> None:
-        """Not on standard error."""
+        """Prints no log."""
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_the_studys_plans_run_from_their_files_with_exactly_threads_times_loops(
     rows = samples(tmp_path / "out.jtl")
     assert Counter(row["threadName"] for row in rows) == {f"Thread Group 1-{k + 1}": loops for k in range(threads)}
     assert {(row["label"], row["success"], row["responseCode"]) for row in rows} == {(name, "true", "200")}
-    # They come evenly over the ramp of 1 s, the first at its beginning.
+    # The users come evenly over the ramp of 1 s, the first at its beginning.
     first = sorted(
         min(int(row["timeStamp"]) for row in rows if row["threadName"] == thread)
         for thread in {row["threadName"] for row in rows}
@@ -155,7 +155,7 @@ def test_requests_are_those_that_the_plan_describes(weir: Weir, recorder: Record
 
 @pytest.fixture
 def real_jmeter(installed: Callable[[str], Tool]) -> Path:
-    """JMeter's own program."""
+    """Returns JMeter's own program."""
     program = installed("jmeter").find()
     assert program is not None
     return program
@@ -166,7 +166,7 @@ def test_jmeter_itself_sends_the_same_and_writes_rows_alike(
 ) -> None:
 
     def asked() -> Counter[tuple[object, ...]]:
-        # What is drawn at random differs, as does who the client says it is.
+        # Random values differ, as does the client's name.
         found: Counter[tuple[object, ...]] = Counter(
             (
                 method, unquote_plus(path), re.sub(r'"n": \d|[0-9a-f-]{36}', "", body),
@@ -205,7 +205,7 @@ def test_jmeter_itself_sends_the_same_and_writes_rows_alike(
 
 @pytest.mark.thorough
 def test_jmeter_itself_judges_answers_alike(weir: Weir, recorder: Recorder, tmp_path: Path, real_jmeter: Path) -> None:
-    # The body is ok, the status 200.
+    # The body is ok, the status is 200.
     of_status = [
         (1, "2.."),
         (2, "0"),
@@ -240,8 +240,7 @@ def test_jmeter_itself_judges_answers_alike(weir: Weir, recorder: Recorder, tmp_
     assert judged[0] == judged[1]
     assert 10 < sum(success == "true" for _, success in judged[0]) < len(assertions) - 10
     messages = [[row["failureMessage"] for row in samples(tmp_path / name)] for name in ("weir.jtl", "jmeter.jtl")]
-    # Of equality JMeter's message has what was received, and of several texts the one that did not hold: a request log
-    # has neither.
+    # JMeter's message has the received text for equality, and the failed text of several. A request log has neither.
     differing = [(ours, theirs) for ours, theirs in zip(*messages, strict=True) if ours != theirs]
     assert all(theirs.startswith(ours.partition("/")[0]) for ours, theirs in differing), differing
     assert all(ours == "" or " to equal /" in ours for ours, _ in differing), differing
@@ -346,7 +345,7 @@ def test_a_duration_ends_a_plan_that_loops_for_ever_and_all_that_was_asked_is_an
         "jmeter", write(tmp_path, group(sampler, threads=4, loops=-1, scheduler=True, duration="1")), "-l", "out.jtl"
     )
     assert done.returncode == 0, done.stderr
-    # At 0 and 0.6 s each of the four asks, also on a busy machine; at 1.2 s the time is over.
+    # Each of the four users makes requests at 0 and 0.6 s, also on a busy machine. The time is over at 1.2 s.
     assert counts(done.stdout) == (8, 0)
     assert len(samples(tmp_path / "out.jtl")) == 8
 
@@ -460,7 +459,7 @@ def test_ctrl_c_ends_a_plan_and_reports_what_there_was(
 ) -> None:
     path = write(tmp_path, group(get(port=str(recorder.server_port)), threads=2, loops=-1))
     running = start_weir("jmeter", path, "-l", "out.jtl")
-    # Of two users the third request comes after an answer.
+    # With two users the third request comes after a response.
     while len(recorder.asked) < 3:
         assert running.poll() is None, running.communicate()[1]
     running.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""A stack on a JVM: what its collector did during the load is in the run file, and what its threads did by name."""
+"""Tests a stack on a JVM: the run file has the collector's pauses during the load, and the named threads' work."""
 
 import shutil
 import subprocess
@@ -37,7 +37,7 @@ COLLECTORS = ("G1", "Z")
 
 
 def has_jdk() -> bool:
-    """Whether there is a `java` that compiles what it runs."""
+    """Returns whether there is a `java` that can run a source file."""
     if shutil.which("java") is None:
         return False
     return b"jdk.compiler" in subprocess.run(["java", "--list-modules"], capture_output=True, check=False).stdout
@@ -47,7 +47,7 @@ def has_jdk() -> bool:
 def test_pauses_of_each_collector_are_events_of_the_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: Study, weir: Weir
 ) -> None:
-    # A folder with a space: the option that names the log is quoted.
+    # The folder has a space, so the option for the log must be quoted.
     root = tmp_path / "java stacks"
     for collector in COLLECTORS:
         folder = root / collector.lower()

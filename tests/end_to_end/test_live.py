@@ -1,4 +1,4 @@
-"""`--live` and `weir ui` as a user meets them: real loads and runs, looked at in a real browser."""
+"""`--live` and `weir ui` as a user meets them: real loads and runs in a real browser."""
 
 import http.client
 import os
@@ -27,8 +27,7 @@ Look = Callable[[str], Page]
 
 @pytest.fixture
 def look(browser: Browser) -> Iterator[Look]:
-    """A function that opens an address; in the end no page may have complained of anything but that its weir has
-    gone."""
+    """Returns a function that opens an address. In the end a page may only have complained that weir is gone."""
     complaints: list[str] = []
     with ExitStack() as stack:
 
@@ -48,7 +47,7 @@ def look(browser: Browser) -> Iterator[Look]:
 
 
 def address(process: "subprocess.Popen[str]") -> str:
-    """The address of the page that a weir has said."""
+    """Returns the page's address from weir's output."""
     assert process.stderr is not None
     found = re.search(r"live: (http://\S+)", read_until(process.stderr, "weir: live: "))
     assert found is not None
@@ -90,7 +89,7 @@ def test_an_hour_of_ten_intervals_a_second_makes_neither_the_server_nor_the_brow
     process = start_weir("load", f"http://{serve('null')}/", "-c", "4", "-R", "200", "-d", f"{HOUR_S}s", "--live")
     page = look(address(process))
     sizes = []
-    # What draws is there, and the charts have as many points as they will ever have.
+    # The drawing code is loaded, and the charts have reached their maximum number of points.
     for reached_s in (HOUR_S / 6, HOUR_S - 20):
         page.wait_for_function(
             "reached => parseFloat(document.querySelector('#progress-text').textContent) >= reached",
@@ -109,8 +108,8 @@ def test_an_hour_of_ten_intervals_a_second_makes_neither_the_server_nor_the_brow
 
 
 def renderers() -> Iterator[int]:
-    """The processes that draw pages of this test's browser: one draws ours, the others are empty. The browser's own
-    window has one too."""
+    """Returns this test browser's processes that draw pages: one draws the test's page, the others are empty, one of
+    them for the browser's own window."""
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
             command = (folder / "cmdline").read_bytes() if folder.name.isdigit() else b""
@@ -119,14 +118,14 @@ def renderers() -> Iterator[int]:
 
 
 def is_below(pid: int) -> bool:
-    """Whether this process has started it, or what has."""
+    """Returns whether this process is an ancestor of process `pid`."""
     while pid > 1 and pid != os.getpid():
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return pid == os.getpid()
 
 
 def private_bytes(pid: int) -> int:
-    """What a process has in memory for itself alone."""
+    """Returns the private memory of a process in bytes."""
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return sum(int(size) * 1024 for size in re.findall(r"^Private_(?:Clean|Dirty): +(\d+) kB$", rollup, re.MULTILINE))
 
@@ -175,7 +174,7 @@ def test_a_trial_that_is_skipped_is_kept_as_rejected_and_tried_again(
         expect(page.locator("#trials tr")).to_have_count(attempt)
         expect(page.locator("#trials tr").first).to_contain_text("skipped by the viewer")
     _, err = process.communicate(timeout=END_S)
-    # Its only cell has no trial that counts, which is not the stack's fault.
+    # The only cell has no trial that counts, but not because of the stack.
     assert process.returncode == 4, err
     with RunReader(tmp_path / "out") as reader:
         trials = reader.trials()
@@ -262,7 +261,7 @@ def test_a_load_from_the_form_is_shown_kept_and_listed(
     page.locator("#stop").click()
     expect(page.locator("#trials tr")).to_contain_text("its report")
     row = page.locator("#runs tr")
-    # At nice 19, beside whatever else the machine does, computing takes its time.
+    # The process computes at nice 19, so it takes long on a busy machine.
     expect(row).to_contain_text("requests per second", timeout=300_000)
     expect(row).to_contain_text("interrupted")
     row.locator("a").click()

@@ -1,4 +1,4 @@
-"""`weir load` at the prompt, against real servers."""
+"""Tests `weir load` at the prompt with real servers."""
 
 import contextlib
 import json
@@ -44,7 +44,7 @@ def test_the_json_has_the_agreed_keys_and_its_counts_add_up(tmp_path: Path, weir
     assert times["min"] <= times["p50"] <= times["p90"] <= times["p99"] <= times["max"]
 
 
-@pytest.mark.parametrize(("words", "is_shown"), [(["--quiet"], False), ([], True)], ids=["quiet", "as ever"])
+@pytest.mark.parametrize(("words", "is_shown"), [(["--quiet"], False), ([], True)], ids=["quiet", "usual"])
 def test_at_a_terminal_a_quiet_load_shows_its_figures_and_nothing_before(
     serve: Serve, words: list[str], is_shown: bool
 ) -> None:
@@ -64,7 +64,7 @@ def test_at_a_terminal_a_quiet_load_shows_its_figures_and_nothing_before(
     ) as process:
         os.close(inside)
         said = b""
-        # Linux says that nobody writes any more by an error.
+        # When the last writer closes a terminal, Linux raises an error.
         with contextlib.suppress(OSError):
             while part := os.read(terminal, 65536):
                 said += part
@@ -117,7 +117,7 @@ def test_watch_adds_cpu_memory_and_threads_of_the_server(weir: Weir, serve: Serv
     assert "CPUs busy" in done.stdout
     assert "threads" in done.stdout
     assert "Pss" in done.stdout
-    # One that is never idle is on a CPU; one that is waits for events.
+    # A thread that is never idle is on a CPU; a waiting thread waits for events.
     assert "of its threads, on average" in done.stdout
 
 
@@ -140,7 +140,7 @@ def _link(path: Path) -> str:
     ],
 )
 def test_every_kind_of_failure_is_counted_apart(weir: Weir, serve: Serve, fault: str, error: str) -> None:
-    # Beside other work even an answer that comes at once may take longer than 200 ms.
+    # On a busy machine even an immediate response may take longer than 200 ms.
     timeout = "200ms" if fault == "silent" else "10s"
     done = weir(
         "load",
@@ -311,7 +311,7 @@ def test_ctrl_c_prints_what_was_measured_so_far(start_weir: StartWeir, serve: Se
 
 
 def wait_for_load(pid: int) -> None:
-    """Returns when the generator below `pid` has used CPU, so that its load is under way."""
+    """Waits until the generator below `pid` has used CPU, so that its load is under way."""
     while True:
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:

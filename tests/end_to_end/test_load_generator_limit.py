@@ -1,4 +1,5 @@
-"""The generator's highest rate, measured after a load in which it was busy: here an engine that says so of itself."""
+"""Tests the generator's highest rate, measured after a load if the generator was busy. Here the engine pretends to be
+busy."""
 
 import json
 import sys
@@ -28,7 +29,7 @@ sys.exit(load.returncode)
 
 @pytest.fixture
 def engine_that_is_busy(tmp_path: Path, engine: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """A function that has weir use an engine that reports this busy fraction, whatever it was."""
+    """Returns a function that makes weir use an engine which reports this busy fraction."""
 
     def install(busy: float) -> None:
         path = tmp_path / "engine"
@@ -57,7 +58,7 @@ def test_a_busy_generator_is_held_against_what_it_reaches_on_a_server_that_does_
     )
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "r.json").read_text())
-    # 4 users who wait 20 ms each are far from what the generator can do.
+    # Four users who wait 20 ms each are far below the generator's limit.
     assert result["generator"]["max_rate_rps"] > 10 * result["throughput_rps"] > 0
     assert "the generator may be the limit: " in done.stdout
     assert " that it reaches on a server that does nothing" in done.stdout

@@ -1,5 +1,4 @@
-"""docs/guides/load.md prints commands: each is run here as it is printed, but for a shorter time and on servers that
-are there."""
+"""Runs each command in docs/guides/load.md, with a shorter time and other servers."""
 
 import os
 import re
@@ -39,7 +38,7 @@ def run_block(block: list[list[str]], weir: Weir, here: dict[str, str]) -> None:
         for printed, real in here.items():
             told = [part.replace(printed, real) for part in told]
         done = weir(*told)
-        # Whether an objective is met is the machine's business.
+        # Whether an objective is met depends on the machine.
         assert done.returncode == 0 or ("--objective" in command and done.returncode == 1), (command, done.stderr)
 
 
@@ -65,5 +64,5 @@ def test_the_commands_on_tls_and_unix_sockets_work(weir: Weir, nginx: Nginx) -> 
 def test_every_flag_that_the_guide_names_is_there(weir: Weir) -> None:
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", GUIDE))
     helped = weir("load", "--help").stdout + weir("report", "--help").stdout
-    # Those of the server in the example.
+    # These flags belong to the server in the example.
     assert {flag for flag in named if not re.search(rf"{flag}(?![\w-])", helped)} == {"--every", "--for"}

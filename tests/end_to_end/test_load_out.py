@@ -1,4 +1,4 @@
-"""`weir load --out`: a load that is kept, and what `weir report` makes of it."""
+"""Tests `weir load --out`: a kept load, and its report by `weir report`."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ Serve = Callable[..., str]
 
 
 def kept_rows(path: Path, table: str) -> int:
-    """How many rows a table has by now, that of an unfinished load too; 0 before it is there."""
+    """Returns the current number of rows in a table, also of a running load; 0 if the table does not exist."""
     if not path.exists():
         return 0
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:

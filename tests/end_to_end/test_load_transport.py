@@ -1,4 +1,4 @@
-"""`weir load` over other transports: TLS to nginx, Unix sockets, addresses of choice, a connection for each request."""
+"""Tests `weir load` with TLS to nginx, Unix sockets, chosen addresses, and a connection for each request."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ END_S = 20.0
 
 @dataclass(frozen=True)
 class Nginx:
-    """An nginx with TLS, one that asks for a certificate, one on a Unix socket, and the folder of its certificates."""
+    """An nginx with TLS, one that requires a certificate, one on a Unix socket, and the folder of certificates."""
 
     https: str
     asking: str
@@ -61,7 +61,7 @@ http {{
     while not (tmp_path / "nginx.pid").exists():
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < end
-    # nginx misses a SIGTERM that arrives before its worker has started: a first answer proves that it has.
+    # nginx misses a SIGTERM that arrives before its worker starts. A first response proves that the worker runs.
     with socket.socket(socket.AF_UNIX) as first:
         first.settimeout(END_S)
         first.connect(str(unix))
@@ -73,7 +73,7 @@ http {{
 
 
 def _certificates(folder: Path) -> None:
-    """An authority, and a server and a client that it vouches for."""
+    """Makes an authority, and a server's and a client's certificate signed by this authority."""
 
     def openssl(*arguments: str) -> None:
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)

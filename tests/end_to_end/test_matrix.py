@@ -1,4 +1,4 @@
-"""A study with a matrix, replicas and an external server, on real processes."""
+"""Tests a study with a matrix, replicas and an external server, with real processes."""
 
 import json
 import sqlite3
@@ -18,18 +18,18 @@ pytestmark = pytest.mark.usefixtures("stacks")
 
 @pytest.fixture
 def limited(stacks: Path) -> None:
-    """The stack `good` has a limit, which it is passed in its environment."""
+    """Gives the stack `good` a limit, passed in its environment."""
     manifest = stacks / "good" / "stack.toml"
     manifest.write_text(manifest.read_text() + '[limits]\nthreads = { default = 8, env = "THREADS" }\n')
 
 
 @pytest.fixture
 def external(free_port: Callable[[], int]) -> Iterator[tuple[int, int]]:
-    """A server that weir did not start: its port and its process id."""
+    """Starts a server outside weir; yields its port and process id."""
     port = free_port()
     server = subprocess.Popen([sys.executable, SERVER, str(port), "good"], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
-    # What it says comes before it listens; weir waits for that.
+    # The server prints its line before it listens; weir waits until it listens.
     server.stdout.readline()
     yield port, server.pid
     server.kill()
@@ -47,7 +47,7 @@ def test_a_matrix_is_measured_and_compared_point_by_point(tmp_path: Path, weir: 
     mine = study("good", "other", connections="[2, 6]", matrix=limits, rest=objective, blocks=2, aa=True)
     done = weir("run", mine, "--out", "out", timeout_s=110)
     assert done.returncode == 0, done.stderr
-    # Two stacks at two loads, one of them with a limit of two values, and its copy: 4 + 2 + 4 cells in each block.
+    # Two stacks at two loads, one with two values of a limit, and its copy: 4 + 2 + 4 cells per block.
     assert rows(tmp_path / "out", "SELECT count(*) FROM trial WHERE finished = 1 AND validity != 'invalid'") == [(20,)]
     cells = rows(
         tmp_path / "out",
@@ -102,7 +102,7 @@ def test_a_process_that_the_proxy_in_front_leaves_out_makes_its_trial_suspect(
     done = weir("run", study("closes-once", matrix="replicas = [2]", blocks=2, duration_s=2, retries=0), "--out", "out")
     assert done.returncode in (0, 4), done.stderr
     (first, _), (second, _) = rows(tmp_path / "out", "SELECT reasons, block FROM trial ORDER BY block")
-    # nginx asked the other process instead: no request failed.
+    # nginx sent the requests to the other process, so no request failed.
     assert "nginx sent no requests to 1 of 2 processes for a while" in str(first)
     assert "failed requests" not in str(first)
     assert "left 1 of 2" not in str(second)

@@ -1,4 +1,4 @@
-"""How a run decides what counts and when it has enough, on real processes."""
+"""Tests with real processes which trials count in a run, and when the run has enough."""
 
 import itertools
 import json
@@ -30,8 +30,10 @@ def findings(weir: Weir, run: str) -> Any:
 
 
 def steady_trial(tmp_path: Path, weir: Weir, path: Path, *, warms_up: bool = False) -> tuple[str, Trial]:
-    """What weir said and the one trial of a study; again while something else on this machine keeps it from a steady
-    state, or, where it warms up, hides that.
+    """Runs a study of one trial until it is steady; returns weir's output and the trial.
+
+    Other programs on this machine may disturb the steady state, or hide the warm-up if `warms_up`; then the run is
+    repeated.
     """
     for number in range(1, 9):
         done = weir("run", path, "--out", f"out-{number}")
@@ -62,12 +64,12 @@ def test_a_load_goes_on_until_the_server_is_warm_and_what_came_before_is_in_no_f
     assert window is not None
     assert summary is not None
     assert whole is not None
-    # Its first seconds take more than half of the 4 s asked for, so that these do not suffice.
+    # The slow first seconds take more than half of the requested 4 s, so weir extends the load.
     assert window.extended
     assert whole.duration_s == pytest.approx(8, abs=0.2)
     assert 2.5 < window.start_s < 4.1
     assert f"steady from {window.start_s:.1f} s" in said
-    # Five times as fast as before: the figures are those of the warm server alone.
+    # The server became five times faster; the figures must be those of the warm server only.
     assert summary.throughput_rps > 1.2 * whole.throughput_rps
     assert summary.response_time_us.p75 is not None
     assert summary.response_time_us.p75 < 200_000 < (whole.response_time_us.p95 or 0)
@@ -89,7 +91,7 @@ def test_the_load_of_a_server_that_is_steady_ends_when_it_was_to(tmp_path: Path,
         assert window is not None
         assert whole is not None
         assert window.is_whole == (trial.result.whole_load is None)
-        # The thread that looks has the lowest priority there is: on a busy machine it looks late.
+        # The thread that checks has the lowest priority, so on a busy machine it checks late.
         assert (whole.duration_s > 7.9) if window.extended else (4 <= whole.duration_s < 7)
         if not window.extended:
             return
@@ -112,7 +114,7 @@ def test_where_failures_are_a_result_the_trial_counts_and_their_share_is_shown(
     stacks = {stack["stack"]: stack for stack in findings(weir, "out")["points"][0]["stacks"]}
     assert stacks["fails-under-load"]["failed_share"] == pytest.approx(share)
     assert stacks["good"]["failed_share"] == 0
-    # Refusals are no throughput.
+    # Refused requests do not count as throughput.
     (throughput,) = [
         one["value"] for one in stacks["fails-under-load"]["measures"] if one["metric"] == "throughput_rps"
     ]
@@ -140,7 +142,7 @@ def test_a_run_ends_before_a_block_that_its_budget_does_not_allow_also_when_it_i
     assert "budget" in done.stdout
     found = trials(tmp_path / "out")
     assert 2 <= len(found) < 80
-    # How long its last block would take was not known when that began.
+    # When the last block began, its duration was not known.
     assert sum(trial.result.phases_s["total"] for trial in found[:-2]) < 7
     assert findings(weir, "out")["stopped"]["rule"] == "budget"
     again = weir("run", "--resume", "out")
@@ -183,8 +185,8 @@ def test_nothing_of_a_trial_is_left_when_the_next_one_starts(tmp_path: Path, wei
     with sqlite3.connect(tmp_path / "out" / "run.weir") as connection:
         rows = connection.execute("SELECT started_unix_ns, phases_s FROM trial ORDER BY id").fetchall()
     spans = [(started, started + json.loads(phases)["total"] * 1e9) for started, phases in rows]
-    # The two clocks may be set apart by a millisecond between two trials; the stop is answered when every process of
-    # the trial is gone.
+    # The two clocks may differ by a millisecond between two trials. weir confirms a stop after all processes of the
+    # trial have ended.
     assert all(ended <= started + 1e6 for (_, ended), (started, _) in itertools.pairwise(spans))
     assert servers_of(tmp_path) == []
 

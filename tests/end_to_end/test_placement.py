@@ -1,4 +1,4 @@
-"""Studies that give their stacks a quota, a limit of memory or a network of their own."""
+"""Tests studies that give their stacks a CPU quota, a memory limit or a network namespace."""
 
 import json
 import os
@@ -14,7 +14,7 @@ QUOTA = 0.3
 
 
 def able(key: str) -> None:
-    """Skips where the machine cannot do `key`."""
+    """Skips the test if the machine lacks the capability `key`."""
     with Host() as host:
         found: Capabilities = host.capabilities()
     ability = getattr(found, key)
@@ -43,7 +43,7 @@ def test_a_stack_under_a_quota_uses_no_more_than_it_and_the_run_says_so(
     assert trial.result.resources is not None
     assert trial.result.summary is not None
     cpus = trial.result.resources.cpu_s / trial.result.summary.duration_s
-    # A window that does not begin with a period may hold the quota of one period more.
+    # A window that does not begin with a period may contain one more period's quota.
     assert cpus < QUOTA * (1 + 0.1 / 3) * 1.02
     assert "quota" in (tmp_path / "out" / "report.html").read_text()
 

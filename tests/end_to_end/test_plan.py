@@ -1,4 +1,4 @@
-"""What a plan predicts of more processes, against what they do."""
+"""Compares a plan's prediction for more processes with their measured throughput."""
 
 import json
 from pathlib import Path
@@ -20,12 +20,12 @@ def test_two_and_three_processes_behind_nginx_answer_what_one_lets_expect(
         matrix="replicas = [1, 2, 3]",
         blocks=5,
         duration_s=10,
-        # Eight seconds of CPU each: a process that is not warm needs more for a request, and each of three gets fewer
-        # to become so.
+        # Each process needs eight seconds of CPU to warm up; three processes share the requests, so each warms up more
+        # slowly.
         warmup_s=40,
-        # Fifteen trials take fifteen minutes; a block that lost one is left out, and four others remain.
+        # Fifteen trials take fifteen minutes. A block that lost a trial is left out, and four blocks remain.
         retries=0,
-        # Three of them leave room for nginx and PostgreSQL on the CPU that they share.
+        # Three processes leave room for nginx and PostgreSQL on the CPU that they share.
         rest='[cpus]\nservices = "stack"\nquota = { app = 0.2 }',
     )
     done = weir("run", asked, "--out", "out", timeout_s=1800)

@@ -1,4 +1,4 @@
-"""`weir run` as a user meets it, on real processes: the answer, and every way in which a stack can fail."""
+"""`weir run` as a user meets it, with real processes: the answer, and every way in which a stack can fail."""
 
 import json
 import os
@@ -21,7 +21,7 @@ WEIR = Path(sysconfig.get_path("scripts")) / "weir"
 
 
 def trials(run: Path) -> list[tuple[str, int, int, str, int]]:
-    """Stack, block, attempt, validity and finished of every trial in a run file."""
+    """Returns stack, block, attempt, validity and finished of every trial in a run file."""
     with sqlite3.connect(f"file:{run / 'run.weir'}?mode=ro", uri=True) as connection:
         return connection.execute(
             "SELECT stack, block, attempt, validity, finished FROM trial JOIN cell ON cell.id = cell_id ORDER BY trial.id"
@@ -58,7 +58,7 @@ def test_a_run_at_a_terminal_shows_the_load_that_goes_on_and_how_long_the_rest_t
     )
     os.close(inside)
     said = b""
-    # A terminal whose last program has ended is an error to read from.
+    # After the last program has ended, reading from its terminal fails.
     with suppress(OSError):
         while part := os.read(terminal, 65536):
             said += part

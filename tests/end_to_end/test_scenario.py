@@ -1,4 +1,4 @@
-"""Scenarios in Python and TOML, up to a load of the guide's own example."""
+"""Tests scenarios in Python and TOML, and runs the guide's example."""
 
 import doctest
 import json

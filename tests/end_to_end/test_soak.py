@@ -1,5 +1,5 @@
-"""What takes longer: every stack under real load, a study at the scale on which claims rest. Kills by the hundred:
-`test_crash`."""
+"""Long tests: every stack under real load, and a study with enough blocks for claims. `test_crash` has hundreds of
+kills."""
 
 import json
 import sqlite3
@@ -27,7 +27,7 @@ def test_a_stack_that_answers_one_in_a_hundred_with_nothing_is_caught_by_a_check
     assert done.returncode == 3
     assert "workload user-random: " in done.stdout
     asked = study("nest-typeorm[ids-0-99]", "nest-typeorm", workloads=["user-random"])
-    # Each run misses it with a probability of 5 %.
+    # Each run misses the error with a probability of 5 %.
     runs = (weir("run", asked, "--out", f"out-{number}", timeout_s=300) for number in range(4))
     caught = next(run for run in runs if run.returncode == 3)
     assert "workload user-random: GET /user/random: wrong response: body: found '', expected JSON" in caught.stderr

@@ -1,4 +1,4 @@
-"""The stacks on the JVM with a database: whether they do the same work, and which of them loses updates."""
+"""Tests the JVM stacks with a database: whether they do the same work, and which of them loses updates."""
 
 import json
 import sqlite3
@@ -36,8 +36,8 @@ def test_the_ways_to_the_people_do_the_same_work_in_jars_of_different_sizes(weir
 def test_a_count_that_is_read_and_written_loses_updates_and_one_in_the_database_does_not(
     tmp_path: Path, weir: Weir, study: Study
 ) -> None:
-    # Ended by its last answer: a request whose connection is cut is cancelled in WebFlux, and may leave its UPDATE
-    # without its INSERT.
+    # The load ends with its last response. WebFlux cancels a request whose connection is closed, and this may separate
+    # UPDATE and INSERT.
     asked = study(
         *TICKETS,
         workloads=["ticket-issue"],
@@ -52,7 +52,7 @@ def test_a_count_that_is_read_and_written_loses_updates_and_one_in_the_database_
         trials = run.execute("SELECT variant, discrepancies, work FROM trial JOIN cell ON cell.id = cell_id").fetchall()
     assert len(trials) == len(TICKETS)
     for variant, discrepancies, works in trials:
-        # What the warm-up asked was answered before: nothing of it is a discrepancy of the load.
+        # All requests of the warm-up got their response before, so they cause no discrepancy.
         kinds = [one.split(":")[0] for one in json.loads(discrepancies)]
         assert kinds == ([] if variant == "atomic" else ["invariant counter-agrees"])
         (work,) = json.loads(works)

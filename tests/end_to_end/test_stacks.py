@@ -67,7 +67,7 @@ def test_a_stack_of_each_language_is_built_from_nothing_and_passes(weir: Weir, n
 
 @pytest.mark.needs("go")
 def test_a_compiled_stack_is_built_once_and_passes(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The user's cache: what is built there once is there for later runs of this test.
+    # The user's cache keeps the build for later runs of this test.
     monkeypatch.delenv("WEIR_CACHE")
     done = weir("stacks", "check", "go-net-http", timeout_s=110)
     assert done.returncode == 0, done.stdout

@@ -1,31 +1,25 @@
-"""What weir reports, held against what is true: servers whose response times have a closed form.
+"""Compares weir's reports with the truth, on servers whose response times have a closed form.
 
-**A server that stalls.** It answers at once, but in the last S of each period T it answers nothing, and what came in a
-stall is answered at its end. Of arrivals that are uniform in time a fraction S/T falls into a stall, with a rest of it
-before them that is uniform between 0 and S; all others wait for nothing but the base, the tens of microseconds that any
-answer takes. So, beyond the base,
+**A server that stalls.** It answers at once, except in the last S of each period T. Requests that come in a stall are
+answered at its end. With uniform arrivals a fraction S/T falls into a stall, and the rest of the stall before them is
+uniform between 0 and S. All others wait only for the base: the tens of microseconds of any response. Beyond the base,
 
-    P(R > x) = (S - x) / T   for 0 <= x < S,   or the quantile   R(q) = max(0, S - (1 - q) T),   and the mean is S² /
-    2T.
+    P(R > x) = (S - x) / T for 0 <= x < S, the quantile R(q) = max(0, S - (1 - q) T), the mean S² / 2T.
 
 With T = 2 s and S = 500 ms: p50 = 0, p90 = 300 ms, p99 = 480 ms, max = 500 ms, mean 62.5 ms. Constant arrivals are
-uniform over the phases of the period only if the load lasts a whole number of periods; and it must end outside of a
-stall, because what is unanswered then has no response time. Both hold here: the load starts with the server, in calm,
-and lasts N·T.
+uniform over the phases only in a whole number of periods. The load must end outside a stall, because unanswered
+requests have no response time. So the load starts with the server and lasts N·T.
 
-A closed loop that times each request from its write would miss it: each of its c users meets a stall once, so it holds
-c slow answers a period against the tens of thousands that it got in the rest; even p99 stays at the base. The closed
-form can only come out where a request's time runs from when it was due, whether or not it could be sent: with 50
-connections for hundreds of arrivals in a stall, most of them cannot.
+A closed loop that times each request from its write would miss the stall: its c users give c slow responses per period,
+among tens of thousands. Even p99 stays at the base. The closed form appears only if a request's time runs from its due
+time, also if it could not be sent: 50 connections cannot send hundreds of arrivals in a stall.
 
-**A server with known service times.** Served all at once, without a queue, a request takes the base and a draw of the
-distribution. A quantile of n draws has the standard deviation sqrt(q (1 - q) / n) / f(x_q); four of them and the base
-are allowed.
+**A server with known service times.** Without a queue, a request takes the base and a draw from the distribution. A
+quantile of n draws has the standard deviation sqrt(q (1 - q) / n) / f(x_q); four of them and the base are allowed.
 
-A neighbour on the same CPUs delays answers: it changes what is true, not what weir says of it. The kernel counts how
-long the generator and the server were ready and had to wait for a CPU (`/proc/PID/task/TID/schedstat`), so a wrong
-figure counts only where they hardly did; it is measured again otherwise, and a machine that is never quiet enough is
-said to be one.
+A neighbour on the same CPUs delays responses, so the truth changes, not weir's report. The kernel counts how long
+generator and server waited for a CPU (`/proc/PID/task/TID/schedstat`). A wrong figure counts only if they hardly
+waited; otherwise the test measures again, and fails with this reason if the machine is never quiet.
 """
 
 import json
@@ -47,34 +41,33 @@ from weir.model.records import Interval, LoadSummary
 TOLERANCE = 0.02
 TRIES = 4
 RATE_RPS = 1000.0
-# Of an answer on loopback, with a neighbour on the same CPU.
+# Time for a response on loopback, with a neighbour on the same CPU.
 BASE_US = 1_000.0
-# Of the time of a load: what its processes may have waited for a CPU. About that share of the requests is late for it,
-# which must be far below the 1 % that lies beyond a p99.
+# Allowed share of a load's time in which its processes wait for a CPU. About this share of requests is late, so it must
+# be far below the 1 % beyond a p99.
 MAX_WAITING = 0.002
 
 
-# Times on a machine that others share: `make soak` is the place, where a run may take as long as a quiet moment needs.
+# These times need a quiet moment on a shared machine, so only `make soak` runs these tests.
 pytestmark = pytest.mark.soak
 
 
 def stolen_s() -> float:
-    """How long this machine's CPUs had work and other virtual machines had the CPUs."""
+    """Returns the seconds in which other virtual machines had this machine's CPUs although there was work."""
     return int(Path("/proc/stat").read_text().split(maxsplit=9)[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def waited_s(pid: int) -> float:
-    """How long the threads of a process were ready to run and did not."""
+    """Returns the seconds in which the threads of a process were ready but did not run."""
     total_ns = 0
     for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-        with suppress(OSError):  # ended meanwhile
+        with suppress(OSError):  # the thread has ended
             total_ns += int(path.read_text().split()[1])
     return total_ns / 1e9
 
 
 def put_first(pid: int) -> None:
-    """Lets the threads of a process run before any neighbour, where that is allowed. They sleep nearly all the time, so
-    nobody starves."""
+    """Gives the threads of a process a real-time priority if this is allowed. They mostly sleep, so others can run."""
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError):
             os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(1))
@@ -82,7 +75,7 @@ def put_first(pid: int) -> None:
 
 @dataclass(frozen=True)
 class Measured:
-    """One load, and how long the two sides of it had to wait for a CPU, or a CPU for another virtual machine."""
+    """A load, with the time that generator and server waited for a CPU, and that this machine waited for one."""
 
     summary: LoadSummary
     waited_s: float
@@ -99,7 +92,7 @@ def measure(engine: Path, server: list[str], connections: int, duration_s: float
         waits = [0.0]
 
         def take(_: Interval) -> None:
-            # The engine's process is gone when its load has ended: what it waited is read along.
+            # The engine's process is gone after its load, so its waiting time is read during the load.
             waits.append(max(waits[-1], waited_s(running.pid)))
 
         with EngineLoad(plan, observer(on_interval=take)) as running:
@@ -113,7 +106,7 @@ def measure(engine: Path, server: list[str], connections: int, duration_s: float
 
 
 Figures = dict[str, tuple[float, float, float]]
-"""By name: what was found, what is true, and how far they may lie apart."""
+"""Found figure, true figure and allowed difference, by name."""
 
 
 def until_right(attempt: Callable[[], Measured], figures: Callable[[LoadSummary], Figures]) -> None:
@@ -143,14 +136,14 @@ def stalls_are_measured(engine: Path, connections: int, every_s: float, for_s: f
 
     def figures(summary: LoadSummary) -> Figures:
         found = summary.response_time_us.model_dump()
-        # Where the truth is the base alone, 2 % of nothing is nothing; the base is told from a stall all the same.
+        # If the truth is only the base, 2 % of it is too little; the base still differs clearly from a stall.
         return {name: (found[name], true[name], TOLERANCE * true[name] or BASE_US) for name in true}
 
     server = ["stall", "--every", f"{every_s}s", "--for", f"{for_s}s"]
     until_right(lambda: measure(engine, server, connections, periods * every_s), figures)
 
 
-# 50 connections: most arrivals of a stall cannot even be sent before its end. 1,000: all can.
+# 50 connections cannot send most arrivals of a stall before its end; 1,000 can send all.
 @pytest.mark.parametrize("connections", [50, 1000])
 def test_response_times_over_stalls_are_those_of_the_closed_form(engine: Path, connections: int) -> None:
     stalls_are_measured(engine, connections, every_s=1.0, for_s=0.25, periods=2)
@@ -163,7 +156,7 @@ def test_response_times_over_long_stalls_are_those_of_the_closed_form(engine: Pa
 
 @dataclass(frozen=True)
 class Law:
-    """A distribution of service times as the server is told it, its quantile function and its density, in
+    """A distribution of service times as an option of the server, with its quantile function and its density, in
     microseconds."""
 
     text: str

@@ -1,4 +1,4 @@
-"""A stack that waits on an upstream, and more requests than threads: what the arithmetic says is what is measured."""
+"""A stack that waits for an upstream, with more requests than threads: measured figures must agree with arithmetic."""
 
 import json
 import sqlite3
@@ -10,7 +10,7 @@ from tests.end_to_end.conftest import Study, Weir
 
 DELAY_S = 0.5
 QUICK_S = 900.0
-"""More than any of the two studies takes at `quick` scale, with the building of its stacks."""
+"""More seconds than either study takes at scale `quick`, including the build of its stacks."""
 
 
 @pytest.mark.soak
@@ -44,7 +44,7 @@ def test_twelve_requests_to_eight_threads_are_answered_in_two_waves(tmp_path: Pa
 @pytest.mark.soak
 def test_threads_that_wait_sit_at_their_upper_bound_and_event_loops_at_the_loads(tmp_path: Path, weir: Weir) -> None:
     done = weir("run", "mvc-vs-webflux", "--scale", "quick", "--out", "out", timeout_s=QUICK_S)
-    # 4: measured, and something is to be kept in mind, as always where roles share CPUs.
+    # Exit code 4: measured with a reservation, as always if roles share CPUs.
     assert done.returncode in (0, 4), done.stderr
     findings = json.loads(weir("report", "out", "--json").stdout)
     reached = {stack["label"]: stack for stack in findings["points"][0]["stacks"]}
@@ -67,6 +67,6 @@ def test_sixty_requests_to_forty_spring_threads_come_in_two_waves(tmp_path: Path
     for stack in threads:
         first, second = stack["waves"]
         assert (first["answers"], second["answers"]) == (40, 20)
-        # A wave begins when its delay is over and lasts for as long as its answers take the stack's CPU.
+        # A wave begins after the delay, and lasts as long as the stack needs CPU for its responses.
         assert first["begins_s"] == pytest.approx(3, rel=0.05)
         assert second["begins_s"] == pytest.approx(6, rel=0.05)

@@ -1,4 +1,4 @@
-"""Studies of stacks with a database: what a request costs it, by its own counters, in the report."""
+"""Studies of stacks with a database: the report shows each request's database work, by the database's own counters."""
 
 import json
 import signal
@@ -18,7 +18,7 @@ MODES = ("once", "twice", "spoils", "kills")
 
 @pytest.fixture
 def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stacks that ask PostgreSQL; the cache is the user's, which has its programs once they were fetched."""
+    """Makes stacks that read from PostgreSQL; the user's cache keeps its programs."""
     for mode in MODES:
         folder = tmp_path / "stacks" / mode
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""`weir wrk` beside the real wrk, on the same servers: the same layout and the same exit codes."""
+"""`weir wrk` compared with the real wrk on the same servers: the same layout and exit codes."""
 
 import os
 import re
@@ -113,7 +113,7 @@ WRONG = [
 def of_both(
     request: pytest.FixtureRequest, engine: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Both]]:
-    """What both do with a line of `LOADS` or `WRONG`."""
+    """Returns a function that runs a line of `LOADS` or `WRONG` with both programs."""
     with (
         running_servers(engine, SERVERS) as places,
         side_by_side("wrk", chosen_lines(request, [*LOADS, *WRONG]), places, tmp_path_factory.mktemp("wrk")) as give,
@@ -145,7 +145,7 @@ def test_what_parses_wrks_report_parses_weirs(of_both: Callable[[str], Both], li
         [count > 0 for count in wrk.errors.values()],
     )
     if not any(wrk.errors.values()):
-        # wrk counts answers that came too late, and no bytes of answers that are none.
+        # wrk counts late responses, but no bytes of invalid responses.
         assert (weir.requests > 0, weir.read_bytes > 0, weir.bytes_per_s > 0) == (
             wrk.requests > 0,
             wrk.read_bytes > 0,

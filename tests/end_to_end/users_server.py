@@ -1,7 +1,7 @@
-"""A users server on PostgreSQL that asks as often as it is told to: for tests of work equivalence.
+"""A users server on PostgreSQL that sends different numbers of statements, for tests of work equivalence.
 
-`users_server.py PORT URL MODE`: `once` asks one statement a request, `twice` one more, `spoils` answers wrong once it
-has been loaded, and `kills` has the database end itself then.
+`users_server.py PORT URL MODE`: `once` sends one statement per request, `twice` two. After some load, `spoils` sends
+wrong responses and `kills` makes the database end itself.
 """
 
 import json
@@ -12,13 +12,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import psycopg
 
 PORT, URL, MODE = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-# Requests on one connection: checks of answers have a connection each.
+# Requests on one connection; each check of responses has its own connection.
 UNDER_LOAD = 20
 
 
 class Users(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Head and body in one segment: two would wait for each other's acknowledgement.
+    # Head and body go in one segment, because two would wait for an acknowledgement.
     wbufsize = 65536
     mine = threading.local()
     asked = 0
@@ -37,7 +37,7 @@ class Users(BaseHTTPRequestHandler):
         self.asked += 1
         if MODE == "kills" and self.asked > UNDER_LOAD and not self.loaded.is_set():
             self.loaded.set()
-            # As the superuser, whose programs run in the data folder.
+            # The superuser may start programs; they run in the data folder.
             with psycopg.connect(URL.replace("app:app", "weir:weir"), autocommit=True) as superuser:
                 superuser.execute("COPY (SELECT 1) TO PROGRAM 'kill -QUIT $(head -n 1 postmaster.pid)'")
         if self.asked > UNDER_LOAD:

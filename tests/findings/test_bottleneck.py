@@ -1,4 +1,4 @@
-"""What holds a stack back, in runs whose truth is known."""
+"""Tests a stack's bottleneck in runs whose truth is known."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,14 +49,14 @@ def test_a_full_cpu_is_the_bottleneck_and_its_width_is_one_over_the_demand(tmp_p
     found = only(tmp_path, STUDY)
     assert found.kind == "resource"
     assert found.what == "CPU 1 (app)"
-    # 92 us a request.
+    # A request takes 92 us of CPU.
     assert found.most_rps == pytest.approx(1e6 / 92, rel=0.05)
     assert "is full" in found.sentence
     assert "2 CPUs instead of 1 CPU: about" in found.would_prove
 
 
 def test_tiers_on_one_cpu_share_it_and_have_widths_of_their_own(tmp_path: Path) -> None:
-    # 9,900 req/s in 1 s: 0.6 and 0.3 CPU seconds, widths 1 : 2.
+    # 9,900 req/s for 1 s use 0.6 and 0.3 CPU seconds, so the capacities are as 1 : 2.
     found = only(tmp_path, replace(STUDY, change=changed(tiers={"node": tier(0.6), "proxy": tier(0.3)})))
     assert found.kind == "resource"
     assert {one.tier: round(one.relative_width, 1) for one in found.tiers} == {"node": 1.0, "proxy": 2.0}
@@ -67,7 +67,7 @@ def test_tiers_on_one_cpu_share_it_and_have_widths_of_their_own(tmp_path: Path) 
 
 
 def elsewhere(path: Path, postgres_s: float, cpus: int | None = 2) -> Bottleneck:
-    """With a database on a node and a proxy beside the stack."""
+    """Returns a run with a database on a node and a proxy beside the stack."""
 
     def change(_: str, __: int, result: TrialResult) -> TrialResult:
         assert result.resources is not None
@@ -90,7 +90,7 @@ def test_a_service_on_a_node_works_with_the_cpus_of_that_and_a_proxy_with_those_
         "CPU 1 (app and nginx)": (("app", "nginx"), 0.5),
         "2 CPUs of 10.0.0.3 (postgres)": (("postgres",), 0.45),
     }
-    # 9,900 req/s: 2 CPUs for 91 us.
+    # At 9,900 req/s a request takes 91 us of the node's 2 CPUs.
     assert {one.tier: one.width_rps for one in found.tiers}["postgres"] == pytest.approx(22_000, rel=0.05)
     assert found.kind == "unknown"
 
@@ -155,7 +155,7 @@ def test_threads_per_request_are_no_event_loop(tmp_path: Path) -> None:
     stack = replace(BLOCKED, model="thread per request, blocking I/O")
     change = changed(tiers={"app": replace(tier(0.02), pools=[pool("http-nio-exec", 1, socket_io=0.98, on_cpu=0.02)])})
     found = only(tmp_path, replace(STUDY, stacks=(stack,), change=change))
-    # One worker, and twenty requests in hand.
+    # One worker has twenty requests under way.
     assert (found.kind, found.what.split(",")[0]) == ("software limit", "workers 1")
 
 
@@ -180,8 +180,8 @@ def test_demands_come_from_every_load_of_a_stack(tmp_path: Path) -> None:
 
 
 def test_a_burst_that_fills_all_threads_is_held_back_by_them_though_the_upper_bound_is_far(tmp_path: Path) -> None:
-    # Of a burst most of the time is the last wave's: throughput lies far below threads ÷ wait. Twenty requests in hand
-    # fill the threads.
+    # In a burst most of the time belongs to the last wave, so throughput is far below threads ÷ wait. Twenty requests
+    # under way fill the threads.
     bound = UpperBound("stack", 400.0, "20 threads ÷ 0.05 s", 20, 0.05)
     stack = replace(SLOW, model="thread per request, blocking I/O")
     found = only(tmp_path, replace(STUDY, stacks=(stack,), upper_bounds={"sanic": (bound,)}))

@@ -1,4 +1,4 @@
-"""A burst that is answered in waves: when each begins, in the findings and at the prompt."""
+"""Tests a burst with responses in waves: the beginning of each wave, in the findings and at the prompt."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -26,13 +26,13 @@ THREADS = UpperBound("stack", 40.0, "200 threads ÷ 5 s", at_once=200, wait_s=5.
 
 
 def answered(*waves: tuple[float, int]) -> bytes:
-    """The response times of a burst in which so many were answered in the half second from each of these moments on."""
+    """Returns a burst's response times. Each wave has a start and a number of responses, spread over half a second."""
     times_s = [from_s + 0.5 * nth / answers for from_s, answers in waves for nth in range(answers)]
     return histogram.encoded(Counter(histogram.index_of(round(time_s * 1e9)) for time_s in times_s))
 
 
 def burst(folder: Path, load: Load = BURST) -> CellTrials:
-    """Three trials of one stack under a load."""
+    """Returns three trials of one stack under a load."""
     study = SyntheticStudy(
         stacks=(FLASK,), aa=None, loads=(load,), duration_s=2.0, upper_bounds={"flask-gunicorn": (THREADS,)}
     )

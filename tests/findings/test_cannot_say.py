@@ -1,4 +1,4 @@
-"""Runs that say little or nothing: every command says why, and none shows a number or a traceback."""
+"""Tests runs with too little data: every command gives the reason, and no number or traceback."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How many machines a rate takes, from runs whose demands are known."""
+"""Tests the number of machines for a rate, from runs with known demands."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +17,7 @@ from weir.model.run_types import Limits, MeasurementWindow, TrialResult
 from weir.objective import parse_objective
 from weir.store import RunReader
 
-# 100 us a request.
+# A request takes 100 us.
 STACK = replace(SANIC, throughput_rps=9_000, cpu_us_per_request=100, variation=0.002)
 STUDY = SyntheticStudy(stacks=(STACK,), baseline="sanic", aa=None, blocks=5, duration_s=2.0, indicative=False)
 
@@ -43,7 +43,7 @@ def tiers(**cpu_s: float) -> Callable[[str, int, TrialResult], TrialResult]:
 
 
 def run_elsewhere(path: Path, cpus: int | None) -> Path:
-    """A run whose database was on a node of its own: 9,000 req/s in 2 s, 50 us a request here and 100 us there."""
+    """Writes a run with a database on a separate node: 9,000 req/s in 2 s, 50 us per request here and 100 us there."""
 
     def change(label: str, block: int, result: TrialResult) -> TrialResult:
         return replace(
@@ -58,7 +58,7 @@ def run_elsewhere(path: Path, cpus: int | None) -> Path:
 def test_a_rate_takes_as_many_machines_as_its_work_without_any_that_is_full(tmp_path: Path) -> None:
     found = plan(tmp_path, STUDY, 100_000)
     (app,) = found.tiers
-    # 10 CPUs' worth of work, of each CPU no more than 85 %.
+    # The work needs 10 CPUs, and each CPU may be at most 85 % busy.
     assert app.machines == 12
     assert app.low <= 12 <= app.high
     assert app.demand_us == pytest.approx(100, rel=0.03)
@@ -75,7 +75,7 @@ def test_a_tier_that_had_a_node_of_its_own_gets_machines_like_that(tmp_path: Pat
         (prediction,) = predict_replicas(reader, replicas=[2])
     assert {one.tier: (one.machines, one.servers) for one in found.tiers} == {"node": (3, 1.0), "postgres": (3, 2.0)}
     assert {one.tier: one.machines for one in larger.tiers} == {"node": 3, "postgres": 2}
-    # 20 users on a CPU for 50 us and two for 100 us.
+    # 20 users: one CPU with 50 us per request, and two CPUs with 100 us per request.
     assert 15_000 < prediction.predicted_rps < 19_500
 
 
@@ -94,7 +94,7 @@ def test_larger_machines_are_fewer(tmp_path: Path) -> None:
 
 
 def test_every_tier_gets_what_it_needs_itself(tmp_path: Path) -> None:
-    # 9,000 req/s in 2 s: 50 and 25 us a request.
+    # 9,000 req/s in 2 s: a request takes 50 and 25 us.
     found = plan(tmp_path, replace(STUDY, change=tiers(node=0.9, postgres=0.45)), 40_000)
     assert {one.tier: one.machines for one in found.tiers} == {"node": 3, "postgres": 2}
     assert any("More than one postgres helps only if its work can be split" in one for one in found.assumptions)
@@ -109,14 +109,14 @@ def test_an_objective_takes_more_machines_than_the_work_alone(tmp_path: Path) ->
     assert tight.met
     assert tight.found is not None
     assert tight.found <= 600
-    # Machines that take turns are met by steadier arrivals than those of which each gets a part at random.
+    # Machines that get requests in turn have steadier arrivals than machines that get them at random.
     assert 100 < tight.simulated_mean_us < tight.mean_us
 
 
 def test_what_no_number_of_machines_can_do_is_said(tmp_path: Path) -> None:
     found = plan(tmp_path, replace(STUDY, loads=(ClosedLoad(1),)), 1_000, "p99<=0.05ms")
     assert not found.met
-    # Exponential: 100 us × ln 100.
+    # Exponential times: 100 us × ln 100.
     assert found.alone == pytest.approx(460, rel=0.1)
     assert "cannot be reached with any number of machines" in found.sentence
     assert "takes 0.4" in found.sentence
@@ -130,8 +130,8 @@ def test_an_objective_that_takes_more_machines_than_are_looked_at_is_not_called_
 
 
 def test_queues_of_a_thousand_machines_are_as_long_as_those_of_a_few(tmp_path: Path) -> None:
-    # 1,177 at 85 %, which take turns: D/M/1 with σ = 0.716. For 1.4 ms at the 99th percentile their queues have to be
-    # shorter.
+    # 1,177 machines at 85 % get requests in turn: D/M/1 with σ = 0.716. A 99th percentile of 1.4 ms needs shorter
+    # queues.
     quick = replace(STUDY, loads=(ClosedLoad(1),))
     loose, tight = (plan(tmp_path / name, quick, 1e7, limit) for name, limit in (("a", None), ("b", "p99<=1.4ms")))
     assert loose.tiers[0].machines == pytest.approx(1_177, rel=0.03)
@@ -141,8 +141,8 @@ def test_queues_of_a_thousand_machines_are_as_long_as_those_of_a_few(tmp_path: P
 
 
 def made_by(*agents: tuple[float, int, float]) -> Callable[[str, int, TrialResult], TrialResult]:
-    """Agents that were so busy, had so many threads and got such a part of the answers, with their sum as a cluster's
-    run has it."""
+    """Returns a change that adds agents with these busy fractions, threads and shares of the responses, and their
+    sum."""
 
     def change(_: str, __: int, result: TrialResult) -> TrialResult:
         assert result.summary is not None
@@ -167,10 +167,10 @@ def made_by(*agents: tuple[float, int, float]) -> Callable[[str, int, TrialResul
 @pytest.mark.parametrize(
     ("agents", "demand_us", "threads", "machines"),
     [
-        # 9,000 req/s: 10 us of one, or of two alike,
+        # At 9,000 req/s: 10 us for one agent, or for two equal agents.
         ([(0.09, 1, 1.0)], 10, 1, 6),
         ([(0.045, 1, 0.5), (0.045, 1, 0.5)], 10, 1, 6),
-        # and of two of which one does twice as much as the other.
+        # Two agents, of which one does twice as much as the other.
         ([(0.06, 1, 2 / 3), (0.03, 1, 1 / 3)], 10, 1, 6),
         ([(0.03, 2, 2 / 3), (0.03, 1, 1 / 3)], 10, 1, 6),
         ([(0.0225, 2, 0.5), (0.0225, 2, 0.5)], 10, 2, 3),
@@ -187,7 +187,7 @@ def test_the_generator_gets_agents_too_each_as_large_as_one_of_the_run(
 
 
 def test_the_agents_demand_is_that_of_every_trial_at_the_load_with_the_most_answers(tmp_path: Path) -> None:
-    # 11 us a request under half of the load; at the full one 6, 8, 10, 12 and 14.
+    # A request takes 11 us under half of the load, and 6, 8, 10, 12 and 14 us under the full load.
     def busy(_: str, block: int, result: TrialResult) -> TrialResult:
         assert result.summary is not None
         share = 4_500 * 11e-6 if result.summary.throughput_rps < 7_000 else 9_000 * (4 + 2 * block) * 1e-6
@@ -239,7 +239,7 @@ def test_trials_that_were_not_steady_are_said_to_be_behind_a_plan(tmp_path: Path
     assert any("2 of 5 trials had no steady state" in one for one in found.assumptions)
     assert not any("no steady state" in one for one in plan(tmp_path / "b", STUDY, 100_000).assumptions)
     cautions = [one.caution for one in replicas(tmp_path / "c", replace(PROCESSES, change=drifts), 8)]
-    # Two cells of five trials each, and one where eight were not measured.
+    # Two cells of five trials each, and a case in which eight trials were not measured.
     assert [caution and caution.partition(" trials")[0] for caution in cautions] == ["4 of 10", "4 of 10", "2 of 5"]
     assert all(one.caution is None for one in replicas(tmp_path / "d", PROCESSES, 8))
 
@@ -249,7 +249,7 @@ def replicas(path: Path, study: SyntheticStudy, *counts: int) -> tuple[ReplicaPr
         return predict_replicas(reader, replicas=counts)
 
 
-# 100 us a request on 0.2 CPUs each: 2,000 a second, five times of which fill the CPU.
+# With 100 us per request and 0.2 CPUs, a process carries 2,000 per second. Five processes fill the CPU.
 PROCESSES = replace(
     STUDY,
     stacks=(replace(STACK, throughput_rps=2_000, scaled=lambda place: min(int(place["replicas"]), 5)),),
@@ -276,7 +276,7 @@ def test_more_processes_under_a_quota_each_answer_in_proportion_until_the_cpu_is
 
 def test_a_prediction_is_held_against_what_the_same_block_measured(tmp_path: Path) -> None:
     def neighbours(_: str, block: int, result: TrialResult) -> TrialResult:
-        # Of a block all requests take twice the time, and of another one they take four times.
+        # All requests of one block take twice as long, and those of another block four times.
         assert result.summary is not None
         slower = {2: 2, 4: 4}.get(block, 1)
         return replace(

@@ -1,4 +1,4 @@
-"""Break-even and scalability of a whole run whose truth is known, in the findings and at the prompt."""
+"""Tests break-even and scalability of a whole run whose truth is known, in the findings and at the prompt."""
 
 import json
 from collections.abc import Iterator

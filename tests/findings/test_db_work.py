@@ -1,4 +1,5 @@
-"""Stacks that do the same work, and stacks that do not: who does more is said, and the comparison is suspect."""
+"""Tests stacks with equal and with different work: the findings name the stack that does more, and the comparison is
+suspect."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +32,7 @@ def find(tmp_path: Path) -> Find:
 
 
 def working(result: TrialResult, statements: float, rows: float | None, note: str = "") -> TrialResult:
-    """A trial that did so much per request."""
+    """Returns a change that gives each trial this database work per request."""
     assert result.summary is not None
     requests = result.summary.requests.completed
     calls = round(requests * statements)

@@ -1,4 +1,4 @@
-"""Experiments that prove a bottleneck: what is predicted, and what a run that holds them says."""
+"""Tests experiments that prove a bottleneck: the prediction, and the findings of a run with its trials."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from weir.model.resources import TierResources
 from weir.model.run_types import Limits, TrialResult, UpperBound
 from weir.store import RunReader
 
-# 2 ms of CPU a request and 0.2 CPUs for each process: 100 a second and process.
+# With 2 ms of CPU per request and 0.2 CPUs, each process carries 100 requests per second.
 NODE = replace(
     SANIC, throughput_rps=100, cpu_us_per_request=2_000, variation=0.01, scaled=lambda at: int(at["replicas"])
 )
@@ -49,7 +49,7 @@ def test_a_prediction_that_does_not_come_true_is_said(tmp_path: Path) -> None:
 
 
 def test_what_the_next_narrowest_allows_bounds_the_prediction(tmp_path: Path) -> None:
-    # All of CPU 1 for 16 processes: the 17th brings nothing that the CPU has not.
+    # 16 processes use all of CPU 1, so a 17th adds no throughput.
     study = replace(
         STUDY,
         stacks=(replace(NODE, throughput_rps=475, scaled=lambda at: 1.0),),

@@ -1,4 +1,4 @@
-"""Numbers and names as sentences print them."""
+"""Tests numbers and names as sentences print them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Runs as frames: what notebooks get."""
+"""Tests runs as data frames for notebooks."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> frames.Run:
 
 def test_trials_have_a_row_each_with_their_cell_and_every_metric(run: frames.Run) -> None:
     trials = run.trials()
-    # Two places of Flask and of its copy, one of Sanic, in two blocks.
+    # Two cells of Flask and of its copy, and one cell of Sanic, in two blocks.
     assert trials.height == 10
     assert trials["throughput_rps"].dtype == pl.Float64
     assert set(trials["stack"].unique()) == {"flask-gunicorn", "flask-gunicorn (A/A)", "sanic"}

@@ -1,4 +1,4 @@
-"""Generators side by side: who is the limit, who agrees, and whose times are not the server's."""
+"""Tests the comparison of generators: which is the limit, which agree, and whose times are not the server's."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Where the cells of a matrix meet, what these points are called, and that nothing is compared across them."""
+"""Tests the points of a matrix and their names. No comparison mixes cells of different points."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -77,7 +77,7 @@ def test_a_stack_without_a_limit_stands_beside_each_of_its_values_and_is_measure
     assert first.stacks[0].evidence != second.stacks[0].evidence
     copies = findings.identical_copies
     assert copies is not None
-    # One pair of cells, though it stands in both points: six metrics, of which medians and p99 are there as well.
+    # One pair of cells, although it appears in both points. Its six metrics include medians and p99.
     assert copies.compared <= 7
     assert count_planned_comparisons(cells, "flask-gunicorn") == 4
     assert count_planned_comparisons(cells, "sanic") == 3
@@ -127,10 +127,10 @@ def test_a_pilot_tells_how_far_trials_differ_and_what_they_cost(tmp_path: Path) 
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
         pilot = measure_pilot(reader)
     assert isinstance(pilot, Pilot)
-    # Six points of five degrees of freedom each; the truth is 0.05 × √2.
+    # Six points with five degrees of freedom each; the true value is 0.05 × √2.
     assert pilot.pairs == 30
     assert 0.05 < pilot.spread < 0.1
-    # Trials begin every 12 s; load, warm-up and pause take 4 s of that.
+    # Trials begin every 12 s, of which load, warm-up and pause take 4 s.
     assert pilot.overhead_s == pytest.approx({"flask-gunicorn": 8.0, "sanic": 8.0})
     assert pilot.memory_bytes["flask-gunicorn"] == pytest.approx(FLASK.memory_bytes, rel=0.05)
 

@@ -1,4 +1,4 @@
-"""The regression gate on runs whose truth is known."""
+"""Tests the regression gate on runs whose truth is known."""
 
 import json
 from dataclasses import replace
@@ -16,7 +16,7 @@ from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad
 from weir.store import RunReader
 
-# So many requests in a second that a p99 has a hundred beyond it.
+# With these rates a hundred requests per second exceed the p99.
 SLOW = replace(FLASK, throughput_rps=24_500, cpu_us_per_request=38)
 FAST = replace(SANIC, throughput_rps=99_000, cpu_us_per_request=9.2)
 STUDY = SyntheticStudy(stacks=(SLOW, FAST), aa=None, blocks=10, duration_s=1.0, indicative=False)
@@ -44,7 +44,7 @@ def test_a_slower_system_is_worse_and_named(tmp_path: Path) -> None:
     slower = replace(FAST, throughput_rps=FAST.throughput_rps * 0.85)
     found = held(tmp_path, STUDY, replace(STUDY, stacks=(SLOW, slower)))
     worse = {(one.label, one.metric) for one in found.worse}
-    # A closed loop that is answered more rarely waits for longer.
+    # With fewer responses, a closed loop has longer response times.
     assert worse == {("sanic", "throughput_rps"), ("sanic", "response_time_us.p99")}
     assert "throughput of sanic (echo, 20 connections) −16" in found.sentence
     table = format_markdown(found)
@@ -117,7 +117,7 @@ def test_the_command_exits_with_one_where_something_is_worse(tmp_path: Path) -> 
 
 
 def test_false_alarms_of_a_family_are_rare_and_real_losses_are_found() -> None:
-    """A thousand gates of nine comparisons: what is exactly at the threshold is called worse in at most 5 %."""
+    """In a thousand gates of nine comparisons, at most 5 % call a figure worse that lies exactly at the threshold."""
     random = np.random.default_rng(3)
     alarms = found = 0
     for _ in range(1_000):
@@ -159,7 +159,7 @@ def test_a_change_without_spread_or_with_one_value_has_no_interval() -> None:
 
 
 def test_what_nobody_can_say_is_not_promised_to_more_blocks(tmp_path: Path) -> None:
-    # Too few requests in a trial for a p99.
+    # A trial has too few requests for a p99.
     few = replace(STUDY, stacks=(replace(SLOW, throughput_rps=2_000),))
     found = held(tmp_path, few, few)
     assert found.sentence == (

@@ -1,5 +1,4 @@
-"""From run files with known truth to sentences: they must be right in every case, above all where little or nothing can
-be said."""
+"""Tests the sentences about runs with known truth: they must be right in every case, above all with little data."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +24,7 @@ Find = Callable[[SyntheticStudy], RunFindings]
 
 @pytest.fixture
 def find(tmp_path: Path) -> Find:
-    """A function that writes a study's run and returns its findings."""
+    """Returns a function that writes a study's run and returns its findings."""
 
     def of(study: SyntheticStudy) -> RunFindings:
         with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
@@ -37,7 +36,7 @@ def find(tmp_path: Path) -> Find:
 def spoiled(
     *labels: str, blocks: tuple[int, ...] = (1, 2, 3), validity: str = "invalid"
 ) -> Callable[[str, int, TrialResult], TrialResult]:
-    """Trials of `labels` in `blocks` get a bad verdict."""
+    """Returns a change that gives trials of `labels` in `blocks` a bad verdict."""
 
     def change(label: str, block: int, result: TrialResult) -> TrialResult:
         if label in labels and block in blocks:

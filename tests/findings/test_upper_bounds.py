@@ -1,4 +1,4 @@
-"""How near stacks come to what arithmetic allows them, in the findings, at the prompt and in the chart."""
+"""Tests how near stacks come to their arithmetic upper bound, in the findings, at the prompt and in the chart."""
 
 from collections.abc import Iterator
 from io import StringIO

@@ -1,4 +1,4 @@
-"""Programs that stand on the PATH as tools."""
+"""Puts scripts on the PATH under the names of tools."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ PutOnPath = Callable[[str, str], None]
 
 @pytest.fixture
 def stands_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PutOnPath:
-    """A function that has a shell script stand on the PATH as a tool; asked for its version it says nothing."""
+    """Returns a function that puts a shell script on the PATH as a tool. The script prints no version."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")

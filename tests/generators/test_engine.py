@@ -1,4 +1,4 @@
-"""weir's own generator: what of a load is left in the server when it ends."""
+"""Tests weir's own generator: the requests that are left in the server after a load."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +19,7 @@ def test_a_load_that_is_answered_to_the_end_leaves_nothing_in_the_server(serve: 
     assert (left.sent, left.unanswered) == (4, 4)
     ended = counted(plan.answered_to_the_end())
     assert (ended.sent, ended.ok, ended.unanswered) == (4, 4, 0)
-    # Arrivals that wait for nobody, two of them in this time.
+    # Open arrivals do not wait for responses, and two of them come in this time.
     arriving = replace(plan, load=OpenLoad(10.0, 4))
     assert counted(arriving).unanswered > 0
     ended = counted(arriving.answered_to_the_end())

@@ -1,4 +1,4 @@
-"""Loads by other programs: what weir does of those that misbehave."""
+"""Tests how weir handles other programs that misbehave as generators."""
 
 import os
 import re
@@ -39,13 +39,13 @@ def failure(folder: Path, name: str = "hey") -> GeneratorError:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody gets time for beginning or ending."""
+    """Leaves programs almost no time for their start and their end."""
     monkeypatch.setattr(external, "_END_GRACE_S", 0.2)
     monkeypatch.setitem(TOOLS, "hey", replace(get_tool("hey"), start_up_s=0.0))
 
 
 def running(mark: str) -> list[str]:
-    """The processes with a word in their command line."""
+    """Returns the processes with `mark` in their command line."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
@@ -189,7 +189,7 @@ def test_what_a_tool_uses_counts_from_the_beginning_of_its_load(stands_for: PutO
     begun: list[LoadStarted] = []
     end = run(tmp_path, name="k6", listener=observer(on_start=begun.append))
     assert (begun[0].backend, begun[0].version) == ("k6", "k6")
-    # Of the one CPU that its one thread could have had, give or take how late its line was read; with what came before
-    # the load it would be two and a half of it.
+    # The program's one thread can use one CPU, and its line may be read late. With the work before the load it would be
+    # two and a half CPUs.
     assert 0.0 < end.summary.generator.cpu_fraction < 1.8
     assert end.summary.generator.peak_rss_bytes > 1_000_000

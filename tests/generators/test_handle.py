@@ -1,4 +1,4 @@
-"""The handle of a running load."""
+"""Tests the handle of a running load."""
 
 from typing import cast
 
@@ -9,7 +9,7 @@ END = cast(LoadEnd, object())
 
 
 class Load(LoadHandle):
-    """A load that Ctrl-C interrupts unless it has been stopped."""
+    """A load that raises KeyboardInterrupt unless it was stopped before."""
 
     stops = 0
 

@@ -1,4 +1,4 @@
-"""Programs that weir installs: once, whole or not at all, and anew when their recipe is another."""
+"""Tests programs that weir installs: once, completely or not at all, and again if their recipe changes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ INSTALL = 'set -eu\necho installing\nmkdir bin\ncp "$0" bin/mine\nchmod +x bin/m
 
 @pytest.fixture
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What installs a program of the test's own, into a cache of its own."""
+    """Returns the recipe of a test program, with a cache of its own."""
     monkeypatch.setattr(installation, "DATA", tmp_path / "data")
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "data" / "mine" / "install.sh"

@@ -1,5 +1,5 @@
-"""Every tool that can be had here, really run: against a server that does nothing, nginx with TLS, one that answers
-wrong, and one that keeps what it was asked."""
+"""Runs every available tool on a server that does nothing, nginx with TLS, a server with wrong responses, and one that
+keeps its requests."""
 
 import itertools
 import os
@@ -28,18 +28,17 @@ Installed = Callable[[str], Tool]
 OPEN = ("wrk2", "oha", "k6")
 HAVE_MEDIAN = ("wrk", "wrk2", "hey", "ab", "oha", "k6", "jmeter", "locust")
 CONNECTIONS = 4
-# Debian has neither, and building them takes longer than all other tests of tools: `make soak` does
+# Debian has neither, and their builds take longer than all other tests of tools, so `make soak` builds them
 # (scripts/bench-peers).
 BUILT_FOR_SOAK = ("oha", "k6")
 
 
-# A JVM and Python take seconds to begin: that each loads a server at all is enough for every run of the tests.
+# A JVM and Python take seconds to start. So `make test` only checks that each tool loads a server at all.
 SLOW_TO_BEGIN = ("jmeter", "locust")
 
 
 def each_of(*names: str, slow: bool = False) -> pytest.MarkDecorator:
-    """Runs a test once for each tool; with `slow` also for those that are slow to begin, otherwise `make test-all`
-    does."""
+    """Runs a test once for each tool. Without `slow`, only `make test-all` runs the tools that start slowly."""
 
     def case(name: str) -> Any:
         if name in BUILT_FOR_SOAK:
@@ -54,7 +53,7 @@ def load(name: str) -> Load:
 
 
 def warm(plan: LoadPlan, name: str) -> LoadPlan:
-    """A load in which a JVM, which hardly asks anything in its first second, gets the time that it takes."""
+    """Returns a load that gives JMeter's JVM enough time, because it makes hardly any requests in its first second."""
     return replace(plan, duration_s=60.0, requests=20 * CONNECTIONS) if name == "jmeter" else plan
 
 
@@ -65,8 +64,8 @@ def run(tool: Tool, plan: LoadPlan, folder: Path, listener: LoadObserver | None 
 
 
 def run_again_if_it_hangs(tool: Tool, plan: LoadPlan, folder: Path) -> LoadEnd:
-    """Runs a load, at most three times: h2load does not end if a handshake is still open when its time is over, as one
-    may be on a busy machine."""
+    """Runs a load, at most three times. h2load hangs if a handshake is still open at the end, which happens on busy
+    machines."""
     for attempt in range(2):
         try:
             return run(tool, plan, folder / f"{attempt}")
@@ -87,9 +86,9 @@ def test_it_loads_a_server_that_does_nothing(
     assert summary.requests.ok > 0
     assert (summary.requests.failed, summary.errors.check) == (0, 0)
     assert summary.throughput_rps == pytest.approx(summary.requests.completed / summary.duration_s, rel=0.2)
-    # ab says 0 ms where none took half of one, which is no maximum.
+    # ab prints 0 ms if no request took half a millisecond, so there is no maximum.
     assert summary.response_time_us.max is not None or name == "ab"
-    # Locust says no median where it comes out as 0 ms.
+    # Locust prints no median if it would be 0 ms.
     assert (summary.response_time_us.p50 is not None) == (name in HAVE_MEDIAN) or name == "locust"
     assert summary.generator.version.startswith(tool.title)
     assert summary.generator.cpus == [cpu]
@@ -129,7 +128,7 @@ def test_it_loads_nginx_through_tls(name: str, installed: Installed, nginx: Ngin
 def test_answers_with_another_status_are_wrong(
     name: str, installed: Installed, serve: Callable[..., str], tmp_path: Path
 ) -> None:
-    # ab, which speaks HTTP/1.0, waits here for an end that does not come.
+    # ab speaks HTTP/1.0 and waits here for the end of the connection, which does not come.
     address = serve("fault", "--kind", "status-500")
     summary = run(installed(name), LoadPlan(Request("GET", f"http://{address}/"), load(name), 1.0), tmp_path).summary
     assert summary.requests.ok == 0
@@ -139,19 +138,19 @@ def test_answers_with_another_status_are_wrong(
 
 @dataclass(frozen=True)
 class Asked:
-    """A request as it came."""
+    """A request as the server received it."""
 
     method: str
     path: str
     headers: dict[str, str]
     body: bytes
     connection: int
-    """Its number: connections to one server may have the same port, one after the other."""
+    """Number of the connection: ports are not unique, because connections to a server may reuse them."""
 
 
 @dataclass(frozen=True)
 class Keeper:
-    """A server that keeps what it was asked."""
+    """A server that keeps its requests."""
 
     address: str
     asked: list[Asked]
@@ -175,7 +174,7 @@ def keeper() -> Iterator[Keeper]:
             asked.append(Asked(self.command, self.path, headers, body, self.connection_number))
             self.send_response(200)
             self.send_header("Content-Length", "2")
-            # ab, which speaks HTTP/1.0, has to be told the one, and wrk2 the other.
+            # ab speaks HTTP/1.0 and needs `keep-alive`; wrk2 needs `close`.
             self.send_header("Connection", "close" if self.close_connection else "keep-alive")
             self.end_headers()
             self.wfile.write(b"ok")
@@ -202,13 +201,13 @@ def test_what_it_asks_is_what_the_plan_says(name: str, installed: Installed, kee
         Request("PUT", f"http://{keeper.address}/a/b?c=d&e=%20f", headers, body), load(name), 1.0, timeout_s=20.0
     )
     counts = run(installed(name), warm(plan, name), tmp_path).summary.requests
-    # It counts everything that it was answered.
+    # The tool counts every response that it got.
     assert len(keeper.asked) - 2 * CONNECTIONS <= counts.ok <= len(keeper.asked)
     for one in keeper.asked:
         assert (one.method, one.path, one.body) == ("PUT", "/a/b?c=d&e=%20f", body)
         assert (one.headers["content-type"], one.headers["x-mark"]) == ("application/json", "a b; c=d")
         assert one.headers["host"] == keeper.address
-    # Many requests go over few connections.
+    # Many requests share few connections.
     assert len({one.connection for one in keeper.asked}) <= 2 * CONNECTIONS < len(keeper.asked)
 
 

@@ -1,4 +1,4 @@
-"""What tools are told for a plan, what they refuse, and what of their words becomes a record."""
+"""Tests tools' command lines for a plan, refused plans, and records made from tools' output."""
 
 import re
 import xml.etree.ElementTree as ElementTree
@@ -54,7 +54,7 @@ COMMANDS = [
     ("locust", PLAN,
      "-f locustfile.py -u 8 -r 8 --headless --only-summary --exit-code-on-error 0 --host http://127.0.0.1:8080"),
 ]  # fmt: skip
-"""Spaces of arguments are written as `_`."""
+"""An underscore stands for a space within an argument."""
 
 
 @pytest.mark.parametrize(("name", "plan", "expected"), COMMANDS)

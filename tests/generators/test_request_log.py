@@ -1,4 +1,4 @@
-"""Request logs of real loads: every request is there, and together they are the summary."""
+"""Tests request logs of real loads: every request is in the log, and together they agree with the summary."""
 
 from collections.abc import Callable
 from pathlib import Path

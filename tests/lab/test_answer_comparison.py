@@ -1,4 +1,4 @@
-"""Answers of the sides of a comparison, beside each other."""
+"""Tests the comparison of both sides' answers."""
 
 import pytest
 

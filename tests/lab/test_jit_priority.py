@@ -1,4 +1,4 @@
-"""Who goes first while a stack is warmed up."""
+"""Tests the priority of JIT compilers during a warm-up."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from weir.stacks.toolchain import Tool, find_tool
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="a higher priority takes root")
 WAITS = "class Waits { public static void main(String[] none) throws Exception { System.out.println(); System.in.read(); } }"
-"""A program that says when it runs, and ends when its standard input is closed."""
+"""A program that prints a line when it runs, and ends when its standard input is closed."""
 STARTS_ONE_THAT_WAITS = """
 import subprocess, sys, threading
 def compile():
@@ -30,7 +30,7 @@ else:
 
 @contextmanager
 def running(*command: str | Path) -> Iterator[int]:
-    """The PID of a program that has said that it runs."""
+    """Starts a program and yields its process id after its first line."""
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -42,7 +42,7 @@ def running(*command: str | Path) -> Iterator[int]:
 
 
 def niceness(pid: int, *, compilers: bool) -> set[int]:
-    """How nice the compilers of a process are, or its other threads."""
+    """Returns the nice values of a process's compiler threads, or of its other threads."""
     threads = [
         thread
         for thread in Path(f"/proc/{pid}/task").iterdir()
@@ -54,7 +54,7 @@ def niceness(pid: int, *, compilers: bool) -> set[int]:
 
 @pytest.fixture
 def own() -> int:
-    """How nice this process is, and so all that it starts."""
+    """The nice value of this process and its children."""
     return os.getpriority(os.PRIO_PROCESS, 0)
 
 

@@ -1,4 +1,4 @@
-"""Skipping a trial: what is asked takes effect on the trial that goes on, wherever it is, and on no other."""
+"""Tests skipping: a request to skip affects the current trial, in any phase, and no other trial."""
 
 import threading
 from typing import cast
@@ -10,7 +10,7 @@ from weir.lab.observer import ExtraBlocks, SkipControl, TrialSkippedError
 
 
 class Load:
-    """A load that notes that it was told to end."""
+    """A load that counts calls of `stop`."""
 
     def __init__(self) -> None:
         self.stopped = 0
@@ -78,7 +78,7 @@ def test_a_trial_that_waits_is_skipped_at_once() -> None:
     skip = SkipControl()
     with skip.trial():
         threading.Timer(0.0, skip.request).start()
-        # The test's own deadline ends it otherwise.
+        # Without the request, the test's timeout would end this wait.
         skip.wait(3600)
         assert skip.is_requested
 

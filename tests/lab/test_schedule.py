@@ -1,4 +1,4 @@
-"""Which trial comes next. Cells are stood for by what the schedule looks at: their ids."""
+"""Tests the order of trials. Cells are represented by their ids, which is all that the schedule reads."""
 
 from collections.abc import Collection, Sequence
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ def played(
     done: CompletedTrials | None = None,
     **more: Any,
 ) -> list[tuple[int, int]]:
-    """Block and cell of every trial in their order; trials of `rejected` (block, cell) are rejected each time."""
+    """Returns block and cell of every trial in their order. Trials of `rejected` (block, cell) are always rejected."""
     done = done or CompletedTrials()
     order = []
     for block, _, planned in schedule(CELLS, lambda block: block <= blocks, 1, retries, done, **more):

@@ -1,4 +1,4 @@
-"""A stack's process: where it listens, and how it ends."""
+"""Tests a stack's process: the address where it listens, and its end."""
 
 import os
 import random
@@ -50,7 +50,7 @@ def test_a_port_that_is_found_is_none_that_a_connection_gets_before_the_server_l
 
 
 OF_AGENTS = "127.0.0.2"
-"""Another address of this machine, which its loopback device has as well."""
+"""Another address of this machine's loopback device."""
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,6 @@ def test_a_stack_listens_where_it_is_asked_and_nowhere_else(
             front=needed.front,
         ) as running,
     ):
-        # It has answered right at its base URL by now.
+        # At this moment the stack has answered correctly at its base URL.
         assert running.base_url.startswith(f"http://{asked_at}:")
         assert listening(running.pids[0]) == {listens_on}

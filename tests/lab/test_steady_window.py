@@ -1,4 +1,4 @@
-"""From when on a load counts: after its ramp, and after the last change of level."""
+"""Tests the start of the measured window: after the ramp and the last change of the load's level."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ INTERVAL_S = 0.1
 
 
 def intervals(rates: list[float]) -> list[Interval]:
-    """One of 100 ms for each rate."""
+    """Returns an interval of 100 ms for each rate."""
     return [
         Interval(
             index=index,

@@ -1,4 +1,4 @@
-"""When a run has enough blocks."""
+"""Tests when a run has enough blocks."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def test_blocks_that_somebody_asks_for_come_on_top_and_are_told_from_those_of_th
     assert asked(6, method(), more=2) is None
     stop = asked(7, method(), more=2)
     assert stop == StopReason("blocks", 6, "6 blocks: 4 as asked, and 2 more by request", added=2)
-    # Resumed: they were asked for before.
+    # A resumed run already has the extra blocks.
     assert asked(6, method(), begun=True) is None
     assert asked(7, method()) == stop
     most = asked(8, method(width=0.05, most_blocks=6), 0.2, more=1)

@@ -1,5 +1,4 @@
-"""The program that makes a load: chosen by name, with what it left, and what it reaches on a server that does
-nothing."""
+"""Tests a trial's generator: its choice by name, the files that it leaves, and its rate on a null server."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""Real services. Databases are fetched by weir itself, their counters held against a known number of statements and
-rows."""
+"""Tests real services. weir fetches the databases itself; their counters must agree with a known number of statements
+and rows."""
 
 import fcntl
 import http.server
@@ -69,7 +69,7 @@ def workload(**more: object) -> Workload:
 
 
 def with_standby(**settings: str) -> Stack:
-    """A stack that reads from PostgreSQL and from a standby of it."""
+    """Returns a stack that reads from PostgreSQL and from a standby of it."""
     manifest = stack("postgres", "users", **settings).manifest
     return Stack(
         manifest.model_copy(update={"services": {**manifest.services, "postgres-standby": Needed()}}), Path("/nowhere")
@@ -77,7 +77,7 @@ def with_standby(**settings: str) -> Stack:
 
 
 def await_replay(standby: RunningDatabase, position: str) -> None:
-    """Returns once a standby is where its primary was."""
+    """Waits until a standby has replayed its primary's log up to `position`."""
     while True:
         try:
             return require_replayed(standby.kind.admin(standby.address.port), position)
@@ -148,7 +148,7 @@ def test_mariadb_holds_the_dataset_and_counts_what_was_asked_of_it(services: Ser
             cursor.execute("UPDATE users SET name = %s WHERE id <= 3", (str(number),))
             connection.commit()
         cursor.execute("INSERT INTO users (name, email) VALUES ('a', 'b')")
-        # As the R2DBC driver inserts; the JDBC driver as above.
+        # The R2DBC driver inserts like this; the JDBC driver like the insert above.
         cursor.execute("INSERT INTO users (name, email) VALUES ('c', 'd') RETURNING id")
         connection.commit()
         (work,) = started.work_since(before, summary())
@@ -171,7 +171,7 @@ def test_reading_the_counters_counts_nothing(services: Services, tmp_path: Path)
             started.counters()
             (work,) = started.work_since(before, summary())
             assert (work.statements, work.control_statements, work.rows) == (0, 0, 0)
-            # Of its own answers weir takes as many bytes off as the next one has, whose numbers may have a digit more.
+            # weir subtracts the bytes of its own queries from the next reading, whose numbers may have one digit more.
             assert all(abs(counted) < 50 for counted in work.bytes.values())
 
 
@@ -196,7 +196,7 @@ def test_a_standby_has_the_dataset_follows_what_is_written_and_counts_what_was_a
             assert reading.execute("SELECT * FROM users ORDER BY id").fetchall() == list(
                 read_dataset("users").rows("users")
             )
-            # It would not follow with fewer connections than its primary.
+            # A standby must allow as many connections as its primary.
             assert reading.execute("SHOW max_connections").fetchall() == [("137",)]
             with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
                 reading.execute("DELETE FROM users")
@@ -334,7 +334,7 @@ def test_a_lost_update_of_the_ticket_is_a_discrepancy_and_the_row_of_each_succes
 
 @contextmanager
 def answering(text: bytes) -> Iterator[str]:
-    """A server that always answers the same."""
+    """Runs a server that always sends the same response."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -1,4 +1,4 @@
-"""What makes a trial suspect or invalid, from plain figures."""
+"""Tests what makes a trial suspect or invalid, from plain figures."""
 
 from typing import Any
 
@@ -52,7 +52,8 @@ def resources(*, steal_fraction: float | None, **counts: int) -> StackResources:
 
 
 def judged(**overrides: Any) -> TrialVerdict:
-    """The verdict on a good trial with other figures: of its load, of the part that counts, and around them."""
+    """Returns the verdict on a good trial with some figures changed: of the load, of the measured window, and around
+    them."""
     of_load, of_window, of_stack = (
         {name: overrides.pop(name, known[name]) for name in known} for known in (LOAD, WINDOW, STACK)
     )
@@ -210,7 +211,7 @@ def test_a_claim_of_another_generator_that_cannot_be_makes_its_trial_suspect_wit
 def test_another_generator_that_used_all_of_its_cpus_is_suspect() -> None:
     verdict = judged(other_generator="hey", busy_fraction=None, generator_cpu_fraction=0.97)
     assert ("generator busy", "suspect") in [(one.kind, one.validity) for one in verdict.reasons]
-    # weir's own spins while it waits, and says itself how busy it was.
+    # weir's own generator polls while it waits, and reports itself how busy it was.
     assert judged(generator_cpu_fraction=1.0) == TrialVerdict()
 
 

@@ -1,4 +1,4 @@
-"""Figures of a part of a load from its intervals, held against the engine's own of the whole, on a real load."""
+"""Compares figures of a load's window, made from intervals, with the engine's figures of the whole, on a real load."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from weir.model.load import ClosedLoad, LoadPlan, OpenLoad, Request
 from weir.model.records import Interval, LoadEnd
 
 PRECISION = 0.002
-"""Two histograms of three significant digits, one put together from others."""
+"""Precision of two histograms with three significant digits, of which one is merged from others."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A live page that is served, and a client that speaks HTTP to it word by word."""
+"""Serves a live page, with a client that sends HTTP requests field by field."""
 
 import http.client
 import json
@@ -18,7 +18,7 @@ Served = Callable[..., "Visitor"]
 
 @dataclass
 class Answer:
-    """What was answered."""
+    """A response."""
 
     status: int
     headers: dict[str, str]
@@ -30,7 +30,7 @@ class Answer:
 
 @dataclass
 class Visitor:
-    """Somebody who asks a server; by default with the cookie and the host that a browser would send."""
+    """A client of a server. By default it sends the cookie and the host that a browser would send."""
 
     server: LiveServer
     board: EventQueue
@@ -49,7 +49,7 @@ class Visitor:
         return http.client.HTTPConnection(self.server.address.host, self.server.address.port, timeout=30)
 
     def ask(self, method: str, path: str, *, body: str | None = None, **headers: str | None) -> Answer:
-        """One request; a header that is None is left out."""
+        """Sends one request, without the headers whose value is None."""
         given: dict[str, str | None] = {"Host": self.host, "Cookie": self.cookie}
         given |= {name.replace("_", "-"): value for name, value in headers.items()}
         connection = self.connection()
@@ -71,14 +71,14 @@ class Visitor:
         return self.ask("GET", path, **headers)
 
     def post(self, path: str, value: Any = None, **headers: str | None) -> Answer:
-        """As the page does it."""
+        """Sends a request in the way of the page."""
         given: dict[str, str | None] = {
             "Origin": f"http://{self.host}", "X-Weir-Form": self.keys.form, "Content-Type": "application/json",
         }  # fmt: skip
         return self.ask("POST", path, body=json.dumps({} if value is None else value), **given | headers)
 
     def news(self) -> Iterator[dict[str, Any]]:
-        """The stream of news, until it ends."""
+        """Yields the stream of news until its end."""
         connection = self.connection()
         self.streams.append(connection)
         connection.request("GET", "/news", headers={"Host": self.host, "Cookie": self.cookie})
@@ -96,7 +96,8 @@ class Visitor:
 
 @pytest.fixture
 def served(bundle: None) -> Iterator[Served]:
-    """A function that serves a page and gives a visitor to it: of a board, or of controls, and of a folder of runs."""
+    """Returns a function that serves a page and returns a visitor; the page has a board or controls, and a folder of
+    runs."""
     with ExitStack() as stack:
 
         def serve(

@@ -1,4 +1,4 @@
-"""Where the page listens, and which `Host` it answers to."""
+"""Tests the page's address, and the `Host` headers that it accepts."""
 
 import socket
 

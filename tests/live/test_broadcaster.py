@@ -1,4 +1,4 @@
-"""The viewers: what each of them gets, and that nothing is computed for nobody."""
+"""Tests the viewers' events. Without viewers nothing is computed."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ Stream = AsyncGenerator[bytes, None]
 
 
 class CountingQueue(EventQueue):
-    """A board that counts how often it is asked."""
+    """A board that counts the calls of `changes`."""
 
     def __init__(self) -> None:
         super().__init__(PageInfo("A load"))
@@ -34,7 +34,7 @@ class CountingQueue(EventQueue):
 
 
 class CountingBroadcaster(Broadcaster):
-    """A hub that keeps what it builds."""
+    """A broadcaster that keeps its events."""
 
     built: ClassVar[list[bytes]] = []
 
@@ -45,7 +45,7 @@ class CountingBroadcaster(Broadcaster):
 
 
 def value(event: bytes) -> dict[str, Any]:
-    """What an event carries."""
+    """Returns the data of an event."""
     head, data, *rest = event.decode("ascii").split("\n")
     assert head.startswith("id: ")
     assert rest == ["", ""]
@@ -54,13 +54,13 @@ def value(event: bytes) -> dict[str, Any]:
 
 
 def play(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Plays a scene on a thread of its own: a browser that other tests look through keeps an event loop on this one."""
+    """Runs a scene on a new thread, because the browser of other tests keeps an event loop on this one."""
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, scene()).result()
 
 
 async def joined(hub: Broadcaster) -> tuple[Stream, dict[str, Any]]:
-    """A new viewer's stream, and what it is told first."""
+    """Returns a new viewer's stream and its first event."""
     stream = hub.stream()
     assert (await anext(stream)).startswith(b"retry: ")
     return stream, value(await anext(stream))
@@ -73,7 +73,7 @@ def test_who_comes_is_told_everything_first_and_then_what_is_new() -> None:
         board.put_interval(0)
         stream, first = await joined(hub)
         assert (first["kind"], first["points"]["rate_rps"]) == ("whole", [2])
-        # What there was is told once more to all, which changes nothing for who has it.
+        # Existing points are sent once more to all viewers, which changes nothing for those who have them.
         assert value(await anext(stream))["points"]["rate_rps"] == [2]
         board.put_interval(1)
         news = value(await anext(stream))
@@ -145,7 +145,7 @@ def test_viewers_are_told_at_most_twice_a_second(monkeypatch: pytest.MonkeyPatch
         monkeypatch.undo()
         await stream.aclose()
         assert set(waited) == {0.5}
-        # As often as it was asked it had waited before; the first time under the clock's own sleep.
+        # The board was asked as often as the broadcaster had waited; the first wait uses the clock's own sleep.
         assert board.asked <= len(waited) + 1
 
     play(scene)

@@ -1,5 +1,5 @@
-"""Between those who measure and the page: nothing blocks, nothing grows without bound, and what belongs to no trial any
-more is dropped."""
+"""Tests the queue between measurement and page: no call blocks, no list grows without limit, and data of past trials is
+dropped."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from weir.model.records import LoadEvent
 
 
 class Clock:
-    """A clock that a test moves."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -104,7 +104,7 @@ def test_records_of_a_trial_that_is_over_do_not_reach_the_next_one(board: EventQ
 
 
 def test_records_that_come_before_their_trial_is_known_wait_for_it(board: EventQueue) -> None:
-    """The page's thread may have read the facts just before the trial began, and reads the records just after."""
+    """The page's thread may read the facts just before the trial begins, and the records just after."""
     begin(board, 1)
     board.snapshot()
     begin(board, 2)

@@ -1,5 +1,5 @@
-"""The live page in a real browser: what it shows, how it takes hostile names, lost connections and many viewers, what
-its buttons do."""
+"""Tests the live page in a real browser: its content, hostile names, lost connections, many viewers, and its
+buttons."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ ABOUT = PageInfo("Sync or async", "Which is better?")
 
 @dataclass
 class Watched:
-    """An open page, with everything that it complained of."""
+    """An open page, with its messages and errors on the console."""
 
     page: Page
     complaints: list[str] = field(default_factory=list)
@@ -35,8 +35,8 @@ Look = Callable[..., Watched]
 
 @pytest.fixture
 def look(browser: Browser) -> Iterator[Look]:
-    """A function that opens an address in a browser of its own, and waits until the page shows what it was told
-    first."""
+    """Returns a function that opens an address in a new browser context and waits until the page shows its first
+    data."""
     with ExitStack() as stack:
 
         def opened(url: str, *, width: int = 1180, scheme: str = "light") -> Watched:
@@ -71,7 +71,7 @@ def begin(board: EventQueue, number: int = 1, name: str = "sanic") -> None:
 
 
 def noted(pressed: list[str], name: str) -> Callable[[], bool]:
-    """A button that notes that it was pressed."""
+    """Returns a button that adds its name to `pressed`."""
 
     def press() -> bool:
         pressed.append(name)
@@ -332,7 +332,7 @@ def test_the_page_fits_its_window(served: Served, look: Look, width: int, scheme
 
 @pytest.fixture
 def library(served: Served, tmp_path: Path) -> Callable[[Controls], Visitor]:
-    """A function that serves a folder with two runs, one of which cannot be read."""
+    """Returns a function that serves a folder with two runs, of which one is unreadable."""
     (tmp_path / "one").mkdir()
     write_run(tmp_path / "one" / "run.weir", SyntheticStudy(duration_s=1.0, stacks=(FLASK, SANIC)))
     (tmp_path / "broken.weir").write_text("nothing of ours " * 100)
@@ -347,7 +347,7 @@ def test_past_runs_are_listed_with_their_answers_and_their_reports(
     page = watched.page
     expect(page.locator("#runs tr")).to_have_count(2)
     row = page.locator("#runs tr", has=page.locator("a"))
-    # At nice 19, beside whatever else the machine does, computing takes its time.
+    # The process computes at nice 19, so it takes long on a busy machine.
     expect(row).to_contain_text("Sanic answers", timeout=300_000)
     expect(row).to_contain_text("indicative")
     expect(row).to_contain_text("2025-10-09")
@@ -357,7 +357,7 @@ def test_past_runs_are_listed_with_their_answers_and_their_reports(
     expect(page.locator("h1")).to_contain_text("Sanic answers")
     page.wait_for_selector("html[data-ready=true]")
     assert page.locator("canvas").count() > 3
-    # In a sandbox it is of no origin: nothing of this server is within its reach.
+    # In the sandbox the report has no origin, so it cannot reach this server.
     assert page.evaluate("window.origin") == "null"
     assert watched.complaints == []
 
@@ -388,5 +388,5 @@ def test_a_form_starts_a_load_and_says_what_is_wrong_with_it(
     visitor.board.end_trial(TrialEnded(validity="valid", throughput_rps=50.0, run="one"))
     expect(page.locator("#trials tr")).to_contain_text("its report")
     expect(page.get_by_role("button", name="Start")).to_be_enabled()
-    # The browser itself tells of the answer that said what was wrong.
+    # The browser itself reports the response with the error.
     assert [complaint for complaint in watched.complaints if "422" not in complaint] == []

@@ -1,4 +1,4 @@
-"""The folder of runs: what is in it is found, and nothing else is."""
+"""Tests the folder of runs: its runs are found, and no other files."""
 
 import os
 import sqlite3
@@ -24,13 +24,13 @@ STUDY = SyntheticStudy(duration_s=1.0, stacks=(FLASK, SANIC))
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A run file."""
+    """The content of a run file."""
     return write_run(tmp_path_factory.mktemp("run") / "run.weir", STUDY).read_bytes()
 
 
 @pytest.fixture
 def root(tmp_path: Path, written: bytes) -> Path:
-    """A folder with runs, beside one that is nobody's business."""
+    """A folder with runs, beside another folder that must not be read."""
     for folder in ("runs/one", "runs/quick/two", "runs/empty", "outside"):
         (tmp_path / folder).mkdir(parents=True)
     for file in ("runs/one/run.weir", "runs/quick/two/run.weir", "runs/kept.weir", "outside/run.weir"):
@@ -78,7 +78,7 @@ def test_a_file_with_values_that_weir_does_not_write_keeps_no_other_from_being_l
     served: Served, root: Path, column: str, value: object
 ) -> None:
     with closing(sqlite3.connect(root / "one" / "run.weir")) as connection, connection:
-        # A table of the same name and columns that takes anything.
+        # A table of the same name and columns that accepts any value.
         connection.executescript(
             "CREATE TABLE other AS SELECT * FROM run; DROP TABLE run; ALTER TABLE other RENAME TO run"
         )
@@ -105,7 +105,7 @@ def test_what_a_run_found_is_computed_once_until_its_file_changes(root: Path, mo
     os.utime(root / "one" / "run.weir", (1, 1))
     folder.found("one")
     assert len(computed) == 2
-    # Somebody writes it: what it says may change before the file does.
+    # Another process writes this run, so its content may change before the file does.
     (root / "one" / "run.weir-wal").write_bytes(b"")
     folder.found("one")
     assert len(computed) == 3

@@ -1,4 +1,4 @@
-"""Who gets past the guard: rule by rule."""
+"""Tests the guard's rules one by one."""
 
 import pytest
 from starlette.datastructures import Headers

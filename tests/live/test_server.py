@@ -1,4 +1,4 @@
-"""The server of the live page, over real sockets: who gets in, what each answer carries, and what the buttons do."""
+"""Tests the live page's server over real sockets: access, the headers of each response, and the buttons."""
 
 import json
 import os
@@ -82,7 +82,7 @@ def test_the_page_allows_no_inline_script_and_has_none(served: Served) -> None:
 
 
 class Pressed:
-    """Buttons that note what they did."""
+    """Buttons that note their presses."""
 
     def __init__(self, answer: bool = True) -> None:
         self.pressed: list[object] = []
@@ -218,7 +218,7 @@ def test_a_viewer_who_goes_is_forgotten(served: Served) -> None:
     next(visitor.news())
     visitor.close()
     while visitor.server._hub.viewers:
-        # Asked of the server, so that its loop has gone on.
+        # This request makes sure that the server's loop has continued.
         visitor.get("/")
 
 

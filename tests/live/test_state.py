@@ -1,4 +1,4 @@
-"""What the page shows: of facts and records, the whole of it and what is new."""
+"""Tests the page's data, made from facts and records: the whole state and the changes."""
 
 import doctest
 from pathlib import Path
@@ -91,7 +91,7 @@ def test_the_next_trial_begins_with_empty_charts_and_no_logs() -> None:
 
 def test_samples_become_cpu_by_tier_on_the_time_axis_of_the_load() -> None:
     state = loading()
-    # The load's clock started at 5 s.
+    # The load's clock starts at 5 s.
     for at_s, used_s in ((4.9, 0.0), (5.0, 0.1), (5.25, 0.35), (5.5, 0.475)):
         state.add_record(sample(at_s, group(cpu_s=used_s), group("postgres", tier="postgres")))
     assert state.snapshot(NOTHING, 3.0)["points"]["tiers"] == {"app": [0.75], "postgres": [0.0]}
@@ -162,11 +162,11 @@ def test_lists_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("number", "total", "lengths_s", "in_trial_s", "left_s"),
     [
-        # The first one takes as long as it was planned.
+        # The first trial takes its planned time.
         (1, 4, [], 5.0, 55.0),
         (2, 4, [20.0], 5.0, 55.0),
         (2, 4, [20.0, 10.0], None, 30.0),
-        # A trial that takes longer than the others is not over before it began.
+        # A trial that takes longer than the others has no negative remaining time.
         (4, 4, [10.0], 12.0, 0.0),
         (4, 4, [10.0], None, 0.0),
         (2, None, [10.0], 1.0, None),

@@ -1,4 +1,4 @@
-"""The points of the charts: what a slice of time holds, and that there are never more than there may be."""
+"""Tests the points of the charts: the content of a slice of time, and the maximum number of slices."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ def test_a_slice_holds_the_rate_and_the_percentiles_of_its_intervals_together() 
     (rate,), (p50,), (p99,) = (points.columns()[name] for name in ("rate_rps", "p50_ms", "p99_ms"))
     assert rate == 100
     assert p50 == pytest.approx(1.0, rel=0.02)
-    # One of fifty took 100 ms: that is the last hundredth, and no mean of percentiles.
+    # One of fifty took 100 ms, so p99 is 100 ms; a mean of percentiles would differ.
     assert p99 == pytest.approx(100.0, rel=0.02)
 
 
@@ -50,7 +50,7 @@ def test_a_load_of_any_length_has_at_most_so_many_points_and_loses_no_answer(mos
     columns = points.columns()
     assert len(columns["time_s"]) <= most
     assert len({len(line) for name, line in columns.items() if isinstance(line, list)}) == 1
-    # The last slice may be known in part alone.
+    # Only a part of the last slice may be known.
     known_s = [columns["step_s"]] * (len(columns["time_s"]) - 1)
     known_s.append(len(answers) * 0.5 - sum(known_s))
     assert sum(rate * known for rate, known in zip(columns["rate_rps"], known_s, strict=True)) == pytest.approx(

@@ -1,4 +1,4 @@
-"""Our histograms are those of the package `hdrhistogram`, which serves as the reference here and nowhere else."""
+"""weir's histograms agree with the package `hdrhistogram`, which is only used here."""
 
 import base64
 import math
@@ -64,7 +64,7 @@ def test_more_histograms_than_are_decoded_at_a_time_each_keep_what_is_theirs() -
     large = encoded({index: 1 + index % 200 for index in range(0, 20_000, 2)})
     small = [encoded({number: number + 1}) for number in range(400)]
     parts = [large, *small[:200], encoded({}), large, *small[200:], encoded({})]
-    # A large one alone is more than a piece holds, and so are the small ones together.
+    # The large histogram alone exceeds a piece, and so do the small ones together.
     assert len(large) > 16 * 1024
     assert sum(map(len, small)) > 16 * 1024
     found: list[dict[int, int]] = [{} for _ in parts]
@@ -90,7 +90,7 @@ def test_a_value_lies_in_its_bucket(value: int) -> None:
     assert index == 0 or highest_at(index - 1) < value
 
 
-# The package takes half a second for each.
+# The package takes half a second per example.
 @settings(max_examples=8)
 @given(some.dictionaries(some.integers(1, HIGHEST_NS), some.integers(1, 1000), min_size=1, max_size=10))
 def test_figures_of_counts_are_those_of_the_package(samples: dict[int, int]) -> None:
@@ -119,7 +119,7 @@ def test_merged_histograms_have_all_samples_and_lose_what_is_removed(tables: lis
 
 @given(some.lists(some.integers(0, 2000), min_size=1, max_size=60), some.floats(0, 1))
 def test_a_quantile_is_the_smallest_value_within_which_the_share_lies(values: list[int], share: float) -> None:
-    # Buckets up to here hold a value each.
+    # Each bucket up to this value holds one value.
     found = hdr(Counter(values)).quantile(share)
     assert sum(value <= found for value in values) >= share * len(values)
     assert found in values

@@ -1,4 +1,4 @@
-"""The request log's reader: what is in the file, field by field, and files that are not as they should be."""
+"""Tests the reader of the request log: the file's fields, and files that are wrong."""
 
 import struct
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from weir.model.request_log import NO_STEP, OUTCOMES, REQUEST_DTYPE, read_requests
 
-# As docs/reference/engine.md lays it out.
+# docs/reference/engine.md describes this record.
 RECORD = struct.Struct("<5q4I3H2B")
 FIRST = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 200, 0, 0)
 SECOND = (1 << 40, -1, -1, -1, 0, 4_294_967_295, 0, 0, 1_000_000, NO_STEP, 0, 0, 1, 0)

@@ -1,5 +1,4 @@
-"""Pauses of a JVM, from what JDK 17 and 25 wrote with each collector (timenanos, level, tags), and from one that
-runs."""
+"""Tests pauses of a JVM: real logs of JDK 17 and 25 with each collector (timenanos, level, tags), and a running JVM."""
 
 import doctest
 from pathlib import Path
@@ -62,7 +61,7 @@ def test_events_count_from_the_loads_start_and_those_outside_of_it_are_left_out(
     log.write_text(SERIAL_25 + Z_25)
     events = read_pause_events([log, tmp_path / "missing.log"], start_ns=1_735_000_000, end_ns=1_800_000_000)
     assert [(event.kind, event.duration_s) for event in events] == [(GC_PAUSE, 0.009130216)]
-    # It began before the load did.
+    # The pause began before the load.
     assert events[0].t_s == pytest.approx(-0.005001317)
     assert events[0].detail == "Pause Young (Allocation Failure) 18M->4M(61M), 9.13 ms"
 

@@ -1,4 +1,4 @@
-"""The ports of a real process and of its child."""
+"""Tests the ports of a real process and its child."""
 
 import subprocess
 import sys

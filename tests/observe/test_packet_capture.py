@@ -1,4 +1,4 @@
-"""The tap against a server whose service time is known, under a load that knows what it sent."""
+"""Tests the tap on a server with known service times, under a load with known requests."""
 
 import os
 from collections.abc import Callable
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may look at
 
 
 def observed(address: str, connections: int, one_in: int = 1, requests: int = 400) -> tuple[LoadSummary, CaptureResult]:
-    """A load on a server, and what the tap made of it."""
+    """Runs a load on a server and returns its result with that of the tap."""
     plan = LoadPlan(Request("GET", f"http://{address}/"), ClosedLoad(connections), 60.0, requests=requests)
     with PacketCapture([int(address.rpartition(":")[2])], one_in) as tap:
         with EngineLoad(plan) as load:

@@ -113,7 +113,7 @@ def test_samples_that_do_not_reach_around_the_window_give_nothing() -> None:
 
 
 def full(t_s: float, *, tier: str = "app", spent_s: float = 0.0, counted: int = 0, slow: bool = True) -> Sample:
-    """A sample of one group with everything that is read once a second, if `slow`."""
+    """Returns a sample of one group; with `slow` also the values that are read once a second."""
     pool = PoolTimes(
         pool="http", threads=3, on_cpu_s=spent_s, runnable_s=0, socket_io_s=2 * spent_s, event_wait_s=0, lock_s=0, accept_s=0, disk_s=0,
         sleep_s=0, other_s=0,
@@ -144,7 +144,7 @@ def test_what_is_read_once_a_second_is_the_difference_of_the_readings_around_the
     samples = [full(t / 10, spent_s=t / 10, counted=t, slow=t % 10 == 0) for t in range(61)]
     found = compute_stack_resources(samples, start_ns=int(1.5 * SECOND), end_ns=int(4.5 * SECOND), stack_cpus=[])
     assert found is not None
-    # Read at 1 s and at 5 s.
+    # These values were read at 1 s and at 5 s.
     assert found.network is not None
     assert (found.network.tcp_retransmits, found.network.listen_overflows, found.network.listen_drops) == (40, 40, 80)
     assert found.network.peak_sockets == {"established": 50, "time_wait": 1, "orphaned": 0, "in_use": 2}
@@ -153,7 +153,7 @@ def test_what_is_read_once_a_second_is_the_difference_of_the_readings_around_the
     (pool,) = found.pools
     assert (pool.tier, pool.pool, pool.threads) == ("app", "http", 3)
     assert pool.in_state == {"on_cpu": 1.0, "socket_io": 2.0}
-    # These are in every sample.
+    # Every sample has these values.
     assert (found.major_faults, found.disk_read_bytes, found.peak_descriptors) == (30, 30, 55)
     assert found.throttled_s == pytest.approx(3.0)
     assert found.observer_cpu_s == pytest.approx(0.03)

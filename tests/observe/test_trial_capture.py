@@ -1,4 +1,4 @@
-"""Listening in on a server: how much of it, and what becomes of a trial where that cannot be done."""
+"""Tests packet capture on a trial: how much is captured, and what happens if capture is impossible."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_about_eight_connections_are_listened_to(connections: int, one_in: int) 
 
 
 def test_a_load_goes_on_where_nobody_can_listen_in() -> None:
-    # More servers than can be listened to at a time.
+    # The capture allows fewer servers at a time.
     with capture_packets([f"http://127.0.0.1:{port}" for port in range(1, 18)], 4, enabled=True) as found:
         pass
     assert found.result is None

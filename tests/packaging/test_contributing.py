@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md promises a stack in ten lines: its example is what is tested here, as it is printed there."""
+"""CONTRIBUTING.md promises a stack in ten lines. The tests run its example as printed."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def example(repository: Path) -> dict[str, str]:
-    """The code blocks that follow the names of the example's files, by file name."""
+    """Returns the code blocks that follow the names of the example's files, by file name."""
     text = (repository / "CONTRIBUTING.md").read_text()
     return dict(re.findall(r"`stacks/python/wsgiref/([\w.]+)`:\n\n```\w+\n(.*?)```", text, re.DOTALL))
 

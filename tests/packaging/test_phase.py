@@ -1,4 +1,4 @@
-"""`scripts/phase`: the one line that a target of the Makefile prints for each of its phases."""
+"""Tests `scripts/phase`, which prints one line for each phase of a Makefile target."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ left out: the report in a browser: no chromium
 
 @pytest.fixture
 def phase(repository: Path, tmp_path: Path) -> Phase:
-    """A function that runs a phase in a folder of the test's own."""
+    """Returns a function that runs a phase in a folder of the test's own."""
     script = tmp_path / "scripts" / "phase"
     script.parent.mkdir()
     shutil.copy(repository / "scripts" / "phase", script)

@@ -1,4 +1,4 @@
-"""What must not get into the repository: where it was made, and from where its packages were fetched."""
+"""The repository must not tell where it was made and from where its packages were fetched."""
 
 import re
 import subprocess
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-# Put together here, so that this file does not match itself.
-# A path that begins with somebody's folder: not `/proc/PID/root/`.
+# The pattern is built from parts, so that this file does not match. It finds a path that begins with a user's folder,
+# but not `/proc/PID/root/`.
 PERSONAL_FOLDER = re.compile(r"(?<![\w{}<>.])/" + r"(?:root|home/[a-z]\w*|Users/\w+|work/main|work/shared)/")
 CRATES_IO = "registry+https://github.com/rust-lang/crates.io-index"
 

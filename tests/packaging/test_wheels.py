@@ -1,7 +1,7 @@
-"""What `uv build` makes, and that it works away from the checkout.
+"""Tests the packages that `uv build` makes, and their work outside the checkout.
 
-The engine's wheel is built in place, so what `make setup` compiled is used again. The sdists are built as well; that
-wheels come out of them takes a second compilation of everything, and is a soak test.
+The engine's wheel is built in place, so it reuses the compiled code of `make setup`. The tests build the sdists too.
+Wheels from sdists need a second compilation, so this is a soak test.
 """
 
 import json
@@ -18,14 +18,14 @@ import pytest
 
 from weir.model.errors import ExitCode
 
-# Where `make setup` did not run first, the wheel's build compiles the engine.
+# Without `make setup`, the wheel's build compiles the engine.
 pytestmark = pytest.mark.timeout(600)
 DATA_FOLDERS = ("stacks", "services", "datasets", "workloads", "studies")
 
 
 def run(command: Sequence[str | Path], cwd: Path, codes: Sequence[int] = (0,)) -> str:
-    """The standard output of a program that must succeed, or end with one of these codes, away from what this test's
-    own environment would lend it; where it is to fail, its standard error."""
+    """Returns the standard output of a program that ends with one of `codes`; its standard error if 0 is not among
+    them. The program does not see this test's environment."""
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "WEIR_", "VIRTUAL_ENV"))
     }
@@ -71,8 +71,7 @@ def wheels(uv: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="module")
 def installed(uv: Path, repository: Path, wheels: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of a virtual environment that has the two wheels and what they depend on, and nothing
-    else."""
+    """Makes a virtual environment with only the two wheels and their dependencies; returns its folder of programs."""
     away = tmp_path_factory.mktemp("away")
     run([uv, "venv", "--quiet", "--python", repository / ".venv" / "bin" / "python", "venv"], cwd=away)
     run(
@@ -98,13 +97,13 @@ def names_in_wheel(wheel: Path) -> set[str]:
 
 
 def names_in_sdist(sdist: Path) -> set[str]:
-    """The names below the one folder that every sdist has."""
+    """Returns the names below the top folder of the sdist."""
     with tarfile.open(sdist) as archive:
         return {name.split("/", 1)[-1] for name in archive.getnames()}
 
 
 def data_files(repository: Path) -> set[str]:
-    """The tracked files of the data folders."""
+    """Returns the tracked files of the data folders."""
     return set(run(["git", "ls-files", *DATA_FOLDERS], cwd=repository).split())
 
 
@@ -178,7 +177,7 @@ warmup_s = 0.2
 baseline = "socket-thread"
 """
     )
-    # Two blocks of a second claim nothing, and may be said not to be valid.
+    # Two blocks of a second are too few for a claim, so the run may be not valid.
     run(
         [installed / "weir", "run", "study.toml", "--out", "run"],
         cwd=tmp_path,

@@ -1,4 +1,4 @@
-"""The numbers behind the charts, against the truth that the synthetic run was made from."""
+"""Compares the numbers behind the charts with the truth of the synthetic run."""
 
 import math
 from collections.abc import Iterator
@@ -150,7 +150,7 @@ def test_dots_lie_in_the_order_of_their_values_and_within_the_axis(run: tuple[Ru
         assert sorted(row.dots) == [
             dot for _, dot in sorted(zip([trial.value for trial in measure.trials], row.dots, strict=True))
         ]
-    # Zero lies at the left margin, so lengths can be compared.
+    # Zero is at the left margin, so lengths are comparable.
     first, second = strip.rows[0].at, strip.rows[2].at
     assert first is not None
     assert second is not None
@@ -247,5 +247,5 @@ def test_a_page_with_many_stacks_says_of_how_many_trials_it_draws_some(tmp_path:
     assert [(stack.trials, stack.of_trials) for stack in some.stacks] == [(3, 5), (3, 5)]
     assert "Mean over 3 of 5 trials" in sentences.rate_sentence(some)
     assert "Mean over trials;" in sentences.rate_sentence(all_of_them)
-    # What no chart over time shows rests on all of them.
+    # Figures that are in no chart over time use all trials.
     assert [stack.distribution_ms for stack in some.stacks] == [stack.distribution_ms for stack in all_of_them.stacks]

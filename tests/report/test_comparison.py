@@ -1,4 +1,4 @@
-"""What `weir compare` prints, from runs whose truth is known."""
+"""Tests the output of `weir compare` for runs whose truth is known."""
 
 import io
 from dataclasses import replace

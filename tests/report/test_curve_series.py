@@ -1,4 +1,4 @@
-"""The curves of a run that varies its load and something else."""
+"""Tests the curves of a run that varies its load and another setting."""
 
 import re
 from dataclasses import replace
@@ -38,10 +38,11 @@ def test_each_value_of_what_else_varies_has_curves_with_their_own_crossings_and_
         throughput = curve.charts[0]
         flask, _ = throughput.lines
         assert flask.name == "Flask"
-        # The law is drawn between the measured amounts as well.
+        # The chart draws the law between the measured amounts too.
         assert len(flask.law) == len(curve.amounts) > len(curve.measured)
         assert sum(value is not None for value in flask.values) == len(curve.measured)
-        # γ = 1,000 and a level of γ ÷ 0.1: linear growth reaches it with 10 users. The other stack has no level.
+        # γ = 1,000 and a level of γ ÷ 0.1: linear growth reaches this level with 10 users. The other stack has no
+        # level.
         (knee,) = curve.knees
         assert knee.name == "Flask"
         assert knee.at == pytest.approx(10, rel=0.1)
@@ -138,7 +139,7 @@ def test_a_setting_that_is_varied_alone_has_curves_as_a_load_has(tmp_path: Path)
         (curve,) = build_curves(findings, reader.trials())
     assert (curve.heading, curve.unit, curve.where) == ("threads", "threads", "echo, 400 connections")
     assert curve.amounts == curve.measured == [50, 100, 200, 400]
-    # 10 a thread are 1,500 with 150 of them.
+    # 10 per thread reach 1,500 with 150 threads.
     crossing = next(one for one in curve.crossings if one.metric == "throughput_rps")
     assert crossing.at == pytest.approx(150, rel=0.05)
     assert re.search(r"change sides at 1[45]\d threads", curve.sentence)
@@ -152,7 +153,7 @@ def test_a_setting_that_is_varied_alone_has_curves_as_a_load_has(tmp_path: Path)
 
 
 def test_a_setting_that_is_varied_with_the_load_has_curves_where_stacks_change_sides_along_it(tmp_path: Path) -> None:
-    # With 8 connections there are fewer than 50 threads' worth, and Flask is the faster one with any number of threads.
+    # 8 connections use fewer than 50 threads, and Flask is faster with any number of threads.
     slow = replace(BY_THREADS, growth=lambda connections: 1.0 if connections > 8 else 0.1)
     study = SyntheticStudy(
         stacks=(LEVEL, slow),

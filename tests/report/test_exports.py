@@ -1,4 +1,4 @@
-"""Runs and loads in the forms of other tools."""
+"""Tests runs and loads in the formats of other tools."""
 
 import csv
 import io
@@ -67,11 +67,11 @@ def test_percentiles_are_printed_in_hdrhistograms_own_form() -> None:
     package.output_percentile_distribution(printed, 1e6)
     ours, theirs = exports.render_hgrm([sampled()]).splitlines(), printed.getvalue().decode().splitlines()
     assert ours[0] == "# hello"
-    # The heading, the shortest time, and the longest.
+    # The heading, the shortest time and the longest time are equal.
     assert ours[1:4] == theirs[:3]
     assert ours[-5] == theirs[-4]
-    # Where the package makes its steps ever shorter, HdrHistogram's first implementation, in Java, halves them only
-    # with what is left.
+    # The package makes its steps ever shorter. HdrHistogram's first implementation, in Java, halves them only when the
+    # rest is halved.
     lines = [line.split() for line in ours[3:-5]]
     values = recorded().by_value()
     up_to = dict(zip((f"{value / 1e6:.3f}" for value in values), accumulate(values.values()), strict=True))
@@ -103,7 +103,7 @@ def test_a_run_is_told_by_stack_and_point_with_its_trials_merged(run: Path) -> N
     assert [one.name for one in found] == [
         "Flask (10 connections)", "Sanic (10 connections)", "Flask (20 connections)", "Sanic (20 connections)",
     ]  # fmt: skip
-    # The A/A copy is no stack of its own.
+    # The A/A copy is not a separate stack.
     assert sum(one.requests for one in found) == sum(
         trial.result.summary.requests.completed
         for trial in trials.values()

@@ -1,4 +1,4 @@
-"""The report as a file: complete, small, the same everywhere, and harmless whatever a run file holds."""
+"""The report is complete, small, self-contained and reproducible, and harmless with any content of the run file."""
 
 import json
 import re
@@ -30,7 +30,7 @@ STUDY = SyntheticStudy(duration_s=4.0, stacks=(FLASK, SANIC, NETTY))
 
 
 def report_of(folder: Path, study: SyntheticStudy) -> Path:
-    """The report of `study`, written into `folder`."""
+    """Writes the report of `study` into `folder`; returns the path."""
     with RunReader(write_run(folder / "run.weir", study)) as reader:
         write_html(reader, of_run(reader), folder / "report.html")
     return folder / "report.html"
@@ -55,7 +55,7 @@ def test_the_report_is_under_a_megabyte(report: Path) -> None:
 
 
 def test_a_long_run_stays_under_a_megabyte(tmp_path: Path) -> None:
-    """Five minutes a trial in intervals of a second, as at the article's scale."""
+    """A trial has five minutes in intervals of a second, as in the scale `article`."""
     study = SyntheticStudy(stacks=(FLASK, SANIC, NETTY), blocks=5, duration_s=300.0, interval_s=1.0)
     assert report_of(tmp_path, study).stat().st_size < 1_000_000
 
@@ -63,8 +63,8 @@ def test_a_long_run_stays_under_a_megabyte(tmp_path: Path) -> None:
 def test_every_chart_is_drawn_without_a_request_or_a_complaint(browser: Browser, report: Path) -> None:
     with opened(browser, report) as watched:
         page = watched.page
-        # Throughput over time, requests under way and the distribution; of each of three stacks percentiles, CPU by
-        # tier and by CPU, memory, disk and network, and threads.
+        # Throughput over time, requests under way, the distribution; for each of three stacks: percentiles, CPU by tier
+        # and by CPU, memory, disk and network, and threads.
         assert page.locator("canvas").count() == 21
         painted = page.evaluate(
             """() => [...document.querySelectorAll("canvas")].map(canvas => {
@@ -133,7 +133,7 @@ def test_generators_stand_side_by_side_with_what_the_kernel_saw_and_what_their_t
         assert [other[column].split("\n")[0] for column in (0, 4, 7, 10)] == ["locust", "7.5", "7.5", "50,000"]
         section = page.locator("#generators").inner_text()
         assert "locust 1.0: from here to there" in section
-        # Of a generator that tells no course over time the server's own processes are drawn.
+        # If a generator reports no course over time, the server's own processes are drawn.
         assert page.locator("h2.point").all_inner_texts() == ["generator weir", "generator locust"]
         headings = page.locator("h2").evaluate_all("all => all.map(one => one.firstChild.textContent.trim())")
         assert headings.count("Throughput over time") == headings.count("Latency distribution") == 1
@@ -159,7 +159,7 @@ def test_a_run_over_several_loads_draws_its_curves_with_their_ticks_and_where_th
         chart.focus()
         watched.page.keyboard.press("Home")
         assert "4 connections" in chart.locator(".u-legend").inner_text()
-        # Throughput, p99, mean, CPUs in use, CPU per request, memory.
+        # Charts: throughput, p99, mean, CPUs in use, CPU per request, memory.
         assert watched.page.locator("[data-kind=curve] canvas").count() == 6
         assert watched.complaints == []
 
@@ -173,7 +173,7 @@ def test_charts_over_time_share_their_cursor_and_the_keyboard_moves_it(browser: 
         first = charts.nth(0).locator(".u-legend .u-series").nth(0).inner_text()
         assert re.search(r"3\.85 s", first)
         assert "req/s" in charts.nth(0).locator(".u-legend").inner_text()
-        # Other charts over time show their values at the same moment: percentiles, and what threads were doing.
+        # Other charts over time show their values at the same moment: percentiles and states of threads.
         assert re.search(r"\d ms", charts.nth(1).locator(".u-legend").inner_text())
         threads = watched.page.locator("[data-kind=threads]").first.locator(".u-legend").inner_text()
         assert re.search(r"on a CPU\s*0\.\d+ threads", threads)
@@ -262,7 +262,7 @@ def test_points_far_below_are_laid_out_when_they_come_near_and_all_of_them_for_p
         page.emulate_media(media="print")
         assert last.evaluate(is_laid_out)
         page.emulate_media(media="screen")
-        # Sections above it are laid out as well, and may move it out of view again.
+        # The browser also lays out sections above, which may move this one out of view again.
         scrolled = "one => { one.scrollIntoView(); return (" + is_laid_out + ")(one); }"
         page.wait_for_function(f"() => ({scrolled})([...document.querySelectorAll('section')].at(-1))")
 
@@ -312,7 +312,7 @@ WORK = ServiceWork(
 
 
 def spoiled(label: str, block: int, result: TrialResult) -> TrialResult:
-    """`result` with hostile text wherever it has text."""
+    """Returns `result` with hostile text in all text fields."""
     assert result.summary is not None
     use = result.summary.generator.model_copy(update={"version": HOSTILE, "clock": HOSTILE})
     missed = Judged(replace(parse_objective("p99<50ms"), text=HOSTILE), 60_000.0, False).to_json()
@@ -324,7 +324,7 @@ def spoiled(label: str, block: int, result: TrialResult) -> TrialResult:
 
 
 def hostile_everywhere(study: SyntheticStudy) -> SyntheticStudy:
-    """`study` with hostile text wherever a run has text."""
+    """Returns `study` with hostile text in all text fields of a run."""
     bad = replace(SANIC, name=HOSTILE, title=HOSTILE, model=HOSTILE, variant=HOSTILE)
     return replace(
         study, stacks=(FLASK, bad), duration_s=1.0, title=HOSTILE, question=HOSTILE, study_text=HOSTILE, workloads=(HOSTILE,),

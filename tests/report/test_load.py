@@ -1,5 +1,4 @@
-"""The report of one kept load: its page in a browser, the sentences under its charts, and its figures as Markdown and
-as CSV."""
+"""Tests the report of a kept load: its page in a browser, the sentences under its charts, and its Markdown and CSV."""
 
 import csv
 import io
@@ -39,7 +38,7 @@ TITLES = [
 
 
 def report_of(folder: Path, load: SyntheticLoad) -> Path:
-    """The report of `load`, written into `folder`."""
+    """Writes the report of `load` into `folder`; returns the path."""
     with RunReader(write_load(folder / "load.weir", load)) as reader:
         write_html(reader, of_run(reader), folder / "load.html")
     return folder / "load.html"
@@ -124,8 +123,8 @@ def test_hostile_text_in_every_field_runs_nothing(browser: Browser, tmp_path: Pa
         assert page.locator("img").count() == 0
         assert page.locator("script").count() == 2
         assert painted(page) == [True] * len(TITLES)
-        # Target twice, step, event twice, reason, command, environment three times, version; the study's text says it
-        # as JSON does.
+        # Twice the target and the event, three times the environment, once step, reason and command. The study's text
+        # has it as JSON.
         assert (page.locator("main").text_content() or "").count(HOSTILE) >= 10
         assert r"window.owned = 1\">" in (page.locator("pre").text_content() or "")
         assert watched.requests == [path.as_uri()]

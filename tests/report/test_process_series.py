@@ -1,4 +1,4 @@
-"""Lines over time of what processes did, from samples whose truth is known."""
+"""Tests lines over time of processes' resources, from samples whose truth is known."""
 
 import numpy as np
 import pytest

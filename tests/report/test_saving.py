@@ -1,4 +1,4 @@
-"""The buttons below charts: their values as CSV, and themselves as pictures."""
+"""Tests the buttons below charts: they save the chart's values as CSV, and the chart as a picture."""
 
 import csv
 from base64 import b64encode
@@ -27,7 +27,7 @@ COLOURS = """async source => {
     const pixels = new Uint32Array(pen.getImageData(0, 0, image.width, image.height).data.buffer);
     return [...new Set(pixels)].map(one => `rgb(${one & 255}, ${(one >> 8) & 255}, ${(one >> 16) & 255})`);
 }"""
-"""The colours of a picture."""
+"""Returns the set of colours in a picture."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_values_behind_a_chart_are_saved_as_csv(browser: Browser, report: Pa
             page.get_by_role("button", name="CSV of What threads were doing threads: Flask").click()
         head, first, *_ = saving.value.path().read_text().splitlines()
         assert head == "time,on a CPU (threads),waiting for events (threads)"
-        # Each state's own number, not the height at which it is drawn.
+        # The CSV has each state's own number, not the height in the stacked chart.
         assert sum(map(float, first.split(",")[1:])) == pytest.approx(2, rel=0.02)
         assert watched.requests == [report.as_uri()]
 
@@ -71,7 +71,7 @@ def test_a_chart_is_saved_as_a_picture_with_its_title_and_sentence(browser: Brow
         assert data.startswith(b"\x89PNG")
         width, height = (int.from_bytes(data[at : at + 4]) for at in (16, 20))
         assert width > chart[0]
-        # A title, three names and the sentence.
+        # The picture has a title, three names and the sentence in addition to the chart.
         assert height > chart[1] + 100
         assert watched.complaints == []
 
@@ -93,7 +93,7 @@ def test_charts_that_are_part_of_the_page_are_saved_as_csv(browser: Browser, rep
         trials = [float(value) for of, what, value, *_ in rows if (of, what) == ("Flask", "trial")]
         assert len(trials) >= 2
         assert low < mean < high
-        # Read off the axis, on which they are drawn.
+        # The values are read from the axis on which they are drawn.
         assert sum(trials) / len(trials) == pytest.approx(mean, rel=0.01)
         head, *rows = saved(page.get_by_role("button", name="CSV of Requests per second, times Flask", exact=True))
         assert [row[0] for row in rows] == page.locator(".answer .strip-name").all_inner_texts()

@@ -1,4 +1,4 @@
-"""The cost plane: where the spots of known figures lie."""
+"""Tests the position of known figures in the cost plane."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from weir.store import RunReader
 
 
 def planes(folder: Path, study: SyntheticStudy) -> tuple[list[Plane], float | None]:
-    """The planes, and the first stack's p99 in microseconds."""
+    """Returns the cost planes, and the first stack's p99 in microseconds."""
     with RunReader(write_run(folder / "run.weir", study)) as reader:
         findings = of_run(reader)
     return build_planes(findings), findings.points[0].stacks[0].measure(P99).value
@@ -26,10 +26,10 @@ def test_a_stack_lies_where_its_p99_and_its_costs_are(tmp_path: Path) -> None:
     assert (flask.name, sanic.name) == ("Flask", "Sanic")
     assert p99_us is not None
     assert flask.spots[0].p99_ms == pytest.approx(p99_us / 1e3)
-    # A microsecond a request is a second of CPU time a million requests.
+    # A microsecond per request is a second of CPU time per million requests.
     assert flask.spots[0].cost == pytest.approx(380, rel=0.1)
     assert memory.paths[1].spots[0].cost == pytest.approx(88, rel=0.05)
-    # Quicker is further left, and cheaper is further down.
+    # Faster stacks lie further left, cheaper stacks further down.
     assert sanic.spots[0].x < flask.spots[0].x
     assert sanic.spots[0].y > flask.spots[0].y
     assert cpu.sentence.startswith("Sanic has the shortest p99 (")

@@ -1,4 +1,4 @@
-"""What `weir run` and `weir report` print."""
+"""Tests the output of `weir run` and `weir report`."""
 
 import io
 from dataclasses import replace
@@ -50,7 +50,7 @@ def third_of_sanic_failed(label: str, block: int, result: TrialResult) -> TrialR
     ],
 )
 def test_the_terminal_output_is_the_golden_one(name: str, study: SyntheticStudy, tmp_path: Path) -> None:
-    """After a wanted change: delete the file, run this test twice, and read the difference."""
+    """After an intended change: delete the file, run this test twice, and read the difference."""
     output = printed(findings_of(tmp_path, study))
     golden = GOLDEN / f"{name}.txt"
     if not golden.exists():

@@ -1,4 +1,4 @@
-"""A run in the words of other tools."""
+"""Tests a run in the formats of other tools."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +38,8 @@ def test_the_tools_say_what_weir_says_of_the_same_requests(tmp_path: Path) -> No
     assert rate == pytest.approx(9_900, rel=0.05)
     assert fastest <= percentiles[0] <= average <= percentiles[-1] <= slowest
     assert percentiles == sorted(percentiles)
-    # 20 users who ask again at once: response time × throughput is their number, less what weir's synthetic users lose.
+    # 20 users make requests without pauses, so response time × throughput is 20, less the loss of weir's synthetic
+    # users.
     assert average * rate / 1e3 == pytest.approx(20, rel=0.05)
     assert numbers(wrk["Sanic"])[1] == average
     assert 60 < numbers(wrk["Sanic"])[4] < 100

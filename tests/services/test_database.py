@@ -1,4 +1,4 @@
-"""Databases whose clients are an extra of the package."""
+"""Tests databases whose clients are an extra of the package."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""What the settings of the service `delay` mean. The tests of the lab start it."""
+"""Tests the settings of the service `delay`. The tests of the lab start the service."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What nginx is told. The tests of the lab start it."""
+"""Tests nginx's configuration. The tests of the lab start nginx."""
 
 from pathlib import Path
 

@@ -1,5 +1,4 @@
-"""Packages that are not what the manifest says, and tools that are missing. The tests of the lab fetch the real
-ones."""
+"""Tests packages that differ from their manifest, and missing tools. The tests of the lab fetch the real packages."""
 
 import hashlib
 import io
@@ -17,7 +16,7 @@ from weir.toml_file import list_data_files
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is the whole PATH, with an npm in it that packs a package of ours, and an empty cache."""
+    """Makes a folder that is the whole PATH, with an npm that packs a test package, and an empty cache."""
     folder = tmp_path / "bin"
     folder.mkdir()
     archive = tmp_path / "thing.tgz"

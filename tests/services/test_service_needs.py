@@ -1,4 +1,4 @@
-"""What services need of the machine, and that their stacks need it with them."""
+"""Tests the requirements of services on the machine; stacks with these services have the same requirements."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ from weir.study.study import read_study
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """A machine without services, and without what fetches them."""
+    """A machine without services and without the programs that fetch them."""
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path))
     monkeypatch.delenv("WEIR_POSTGRES_URL", raising=False)
     monkeypatch.setattr(needs, "find_fetch_command", lambda _: None)

@@ -1,4 +1,4 @@
-"""How a stack's answers are checked before and after a trial."""
+"""Tests the checks of a stack's responses before and after a trial."""
 
 import random
 import threading
@@ -14,7 +14,7 @@ from weir.stacks.workload import read_workload
 
 
 class Slow(BaseHTTPRequestHandler):
-    """Takes long for the first answer, and gives the others only when all of them have been asked for."""
+    """A server that sends the first response late, and the others only after all of their requests have come."""
 
     protocol_version = "HTTP/1.1"
     others = threading.Barrier(CHECKED_REQUESTS - 1)

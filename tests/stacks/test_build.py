@@ -14,7 +14,8 @@ Write = Callable[..., Stack]
 
 @pytest.fixture
 def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """A function that writes a stack with that build command into a source folder, with a cache of the test's own."""
+    """Returns a function that writes a stack with this build command into a source folder; the cache is the test's
+    own."""
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "thing"
     folder.mkdir()

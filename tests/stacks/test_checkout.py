@@ -1,4 +1,4 @@
-"""Commits of a real repository, in the cache."""
+"""Tests commits of a real repository in the cache."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ def git(folder: Path, *words: str) -> str:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with the tags `one` and `two`, and a change that is not committed."""
+    """A repository with the tags `one` and `two`, and an uncommitted change."""
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "project"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Real runtimes, told their CPUs as a stack's processes are, say how many they see."""
+"""Tests how many CPUs real runtimes see if they get their CPUs in the way of a stack's processes."""
 
 import doctest
 import os
@@ -16,7 +16,7 @@ from weir.stacks.runtime import Runtime, add_cpu_environment
 COUNT_JAVA = "class Count { public static void main(String[] a) { System.out.println(Runtime.getRuntime().availableProcessors()); } }"
 COUNT_GO = 'package main\nimport ("os"; "runtime"; "strconv")\nfunc main() { os.Stdout.WriteString(strconv.Itoa(runtime.GOMAXPROCS(0))) }\n'
 TOLD = 7
-"""More than this machine's affinity lets anybody see by looking."""
+"""More CPUs than this machine's affinity allows, so a runtime cannot find this number by itself."""
 
 
 def seen(command: list[str], of: Runtime | None, **own: str) -> int:

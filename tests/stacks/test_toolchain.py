@@ -15,7 +15,7 @@ from weir.stacks.toolchain import Tool, build_base_environment, detect_runtime, 
 
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine whose PATH holds what a test puts into `bin`, and which has the JDKs that it puts into `jvm`."""
+    """A machine whose PATH has only the files in `bin`, and whose JDKs are the folders in `jvm`; tests fill both."""
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(tools, "build_search_path", lambda: str(tmp_path / "bin"))

@@ -1,4 +1,4 @@
-"""The searches for a capacity and for the knee, on systems whose truth is known."""
+"""Tests the searches for a capacity and for the knee on systems whose truth is known."""
 
 import math
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from weir.stats import Goal, SearchResult
 
 GOAL = Goal(missed_share=0.01)
 CAPACITY_RPS = 1_000.0
-# The share that misses its objective grows with this power of the rate: steeply, as in a queue that is nearly full.
+# The share of requests that miss the objective grows with this power of the rate, as steeply as in a nearly full queue.
 STEEPNESS = 40.0
-# What fresh processes of one system differ by.
+# Relative difference between fresh processes of one system.
 BETWEEN_SEARCHES = 0.03
 
 
 def system(capacity_rps: float, random: np.random.Generator) -> Callable[[float, float], tuple[int, int]]:
-    """A server that misses exactly 1 % at its capacity; which requests miss is chance."""
+    """A server of which exactly 1 % of requests miss the objective at its capacity; chance decides which ones."""
 
     def measure(rate_rps: float, length_s: float) -> tuple[int, int]:
         intended = max(1, round(rate_rps * length_s))
@@ -40,7 +40,7 @@ def test_a_search_ends_between_two_bounds_that_are_near_the_capacity() -> None:
     assert found.upper is not None
     assert found.upper - found.lower <= GOAL.width * found.upper
     assert found.capacity == pytest.approx(CAPACITY_RPS, rel=0.02)
-    # Short measurements first, and long ones where it is decided.
+    # The search begins with short measurements and ends with long ones.
     lengths = [attempt.duration_s for attempt in found.attempts]
     assert (min(lengths), max(lengths)) == (GOAL.shortest_s, GOAL.longest_s)
     assert {attempt.load for attempt in found.attempts if attempt.duration_s == GOAL.longest_s} >= {
@@ -53,10 +53,10 @@ def test_a_search_ends_between_two_bounds_that_are_near_the_capacity() -> None:
 @pytest.mark.parametrize("searches", cases([10, 5, 20], kept=1))
 def test_intervals_of_the_capacity_hold_the_truth_as_often_as_they_say(searches: int) -> None:
     random = np.random.default_rng(searches)
-    # A search is the same whatever study it belongs to: enough of them are made once, and each study draws its own.
+    # Searches do not depend on their study, so a pool is made once and each study draws from the pool.
     pool = POOL or [searched(np.random.default_rng(seed)) for seed in range(3_000)]
     POOL[:] = pool
-    # The truth is what searches come to on average: the mean over processes, not any one process.
+    # The truth is the mean of searches over all processes, not the value of a single process.
     truth = CAPACITY_RPS * math.exp(BETWEEN_SEARCHES**2 / 2)
     held = 0
     for _ in range(1_000):

@@ -1,4 +1,4 @@
-"""Crossings against simulated studies whose truth is known."""
+"""Tests crossings on simulated studies whose truth is known."""
 
 import math
 
@@ -21,8 +21,8 @@ def simulated(
     heavy: bool = False,
     drift: float = 0.0,
 ) -> list[dict[float, float]]:
-    """ln(A/B) = slope·ln(N/at) with noise; each block has a level of its own, which moves from the first block to the
-    last."""
+    """Returns ln(A/B) = slope·ln(N/at) with noise; each block has its own level, which drifts from the first block to
+    the last."""
     found = []
     for block in range(blocks):
         level = drift * (block / max(blocks - 1, 1) - 0.5)

@@ -1,4 +1,4 @@
-"""Intervals of merged quantiles against simulated studies whose truth is known."""
+"""Tests intervals of merged quantiles on simulated studies whose truth is known."""
 
 import itertools
 from collections import Counter
@@ -18,18 +18,18 @@ P50, P99 = 0.5, 0.99
 
 
 def recorded(values_ns: NDArray[np.float64]) -> bytes:
-    """As the engine's histogram holds them."""
+    """Returns the times rounded as the engine's histogram holds them."""
     buckets, counts = np.unique(np.searchsorted(EDGES, values_ns), return_counts=True)
     return histogram.encoded(dict(zip(buckets.tolist(), counts.tolist(), strict=True)))
 
 
 def trial(rng: np.random.Generator, kind: str, place: float) -> NDArray[np.float64]:
-    """Response times of one trial around 1 ms, whose process is slower or faster than others by a few percent.
+    """Returns the response times of a trial around 1 ms; a process is slower or faster than others by a few percent.
 
     Args:
-        rng: draws them.
-        kind: how they are spread.
-        place: 0 of the first trial of a study, 1 of the last.
+        rng: draws the times.
+        kind: the kind of distribution.
+        place: 0 for the first trial of a study, 1 for the last.
     """
     shift = rng.normal(0, 0.05)
     match kind:
@@ -52,8 +52,7 @@ def trial(rng: np.random.Generator, kind: str, place: float) -> NDArray[np.float
 )
 def test_intervals_of_quantiles_cover_the_truth_in_95_percent_of_studies(kind: str, blocks: int) -> None:
     rng = np.random.default_rng(23)
-    # The system is two thousand trials, whose quantiles are known; each study draws a trial for each of its places in
-    # time.
+    # The system has two thousand trials with known quantiles. Each study draws one trial for each of its moments.
     system = [[recorded(trial(rng, kind, place)) for _ in range(2000 // blocks)] for place in np.linspace(0, 1, blocks)]
     merged = Counter[int]()
     for trials in system:

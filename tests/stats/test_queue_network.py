@@ -1,4 +1,4 @@
-"""Machines of several tiers: closed forms, and a simulation that has to agree with them."""
+"""Compares machines of several tiers with closed forms and with a simulation."""
 
 import math
 
@@ -14,7 +14,7 @@ from weir.stats.queue_network import Fleet, mean_response_s, simulate_response_t
 
 
 def test_one_server_answers_as_the_closed_form_says() -> None:
-    # M/M/1: exponential with the rate μ - λ.
+    # M/M/1: response times are exponential with the rate μ - λ.
     fleet = [Fleet(Station(0.01, 1), 1)]
     assert mean_response_s(fleet, 80) == pytest.approx(1 / (100 - 80))
     times = simulate_response_times(fleet, 80, requests=400_000)
@@ -50,8 +50,7 @@ def test_machines_that_take_turns_wait_less_than_their_parts_of_random_arrivals(
 
 
 def e_n_m_1_s(machines: int, busy: float, service_s: float) -> float:
-    """The mean response time of E_n/M/1: S ÷ (1 - σ), where σ is the transform of the time between arrivals at μ (1 -
-    σ)."""
+    """Returns the mean response time of E_n/M/1: S ÷ (1 - σ). σ is the transform of the arrival times at μ (1 - σ)."""
     sigma = busy
     for _ in range(10_000):
         sigma = (busy * machines / (busy * machines + 1 - sigma)) ** machines
@@ -73,7 +72,7 @@ def test_requests_that_meet_queues_which_are_still_empty_do_not_count() -> None:
 
 
 def every_event_s(fleets: list[Fleet], rate_rps: float, requests: int) -> Array:
-    """Every machine of every tier of one server, each given what leaves the tier before in turn."""
+    """Simulates every machine of every tier; machines of a tier get the requests that leave the tier before in turn."""
     draw = np.random.default_rng(1)
     arrived = np.cumsum(draw.exponential(1 / rate_rps, requests))
     at = arrived.copy()

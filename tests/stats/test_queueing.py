@@ -1,4 +1,4 @@
-"""Laws of queues against formulas and against a simulation of tiers event by event."""
+"""Compares laws of queues with formulas and with a simulation of tiers, event by event."""
 
 import math
 
@@ -11,7 +11,8 @@ from weir.stats import Station
 
 
 def machine_repair(demand_s: float, users: int, think_s: float) -> float:
-    """Throughput of one exponential server with N users who think: M/M/1//N, from its state probabilities."""
+    """Returns the throughput of one exponential server with N users who think: M/M/1//N, from its state
+    probabilities."""
     ratio = demand_s / think_s
     weights = [math.factorial(users) / math.factorial(users - at) * ratio**at for at in range(users + 1)]
     return (1 - weights[0] / sum(weights)) / demand_s
@@ -32,7 +33,7 @@ def test_more_servers_than_users_never_queue() -> None:
 
 
 def bound_rps(stations: list[Station], users: int) -> float:
-    """The asymptotic bound min(m/D of the narrowest, N ÷ ΣD) (Lazowska et al., 1984, chapter 5)."""
+    """Returns the asymptotic bound min(m/D of the narrowest, N ÷ ΣD) (Lazowska et al., 1984, chapter 5)."""
     alone_s = sum(station.demand_s for station in stations)
     return min([users / alone_s, *(station.width_rps for station in stations)])
 
@@ -42,7 +43,7 @@ def test_throughput_rises_to_the_width_of_the_narrowest(servers: float) -> None:
     stations = [Station(0.010, servers), Station(0.002, 1)]
     found = stats.solve_closed_system(stations, 60)
     rates = [one.throughput_rps for one in found]
-    # Rounding may take the last digit back.
+    # Rounding may lower the last digit.
     assert np.all(np.diff(rates) > -1e-9)
     assert rates[-1] == pytest.approx(bound_rps(stations, 60), rel=0.01)
     for one in found:
@@ -54,7 +55,7 @@ def test_throughput_rises_to_the_width_of_the_narrowest(servers: float) -> None:
 def simulated(
     stations: list[Station], users: int, think_s: float, seed: int, answers: int = 60_000
 ) -> tuple[float, float, list[float]]:
-    """Throughput, mean response time and utilisations of a closed system, event by event."""
+    """Simulates a closed system event by event; returns throughput, mean response time and utilisations."""
     random = np.random.default_rng(seed)
     world = simpy.Environment()
     resources = [simpy.Resource(world, capacity=int(station.servers)) for station in stations]
@@ -75,7 +76,7 @@ def simulated(
                     busy[index] += needed
             times.append(world.now - started)
             if len(times) == answers // 10:
-                # What came before was the way into the steady state.
+                # The time before belongs to the transient phase.
                 begun[0] = world.now
                 busy[:] = [0.0] * len(stations)
 
@@ -123,7 +124,7 @@ def test_the_slope_is_the_demand_and_leaves_out_what_a_tier_does_anyway() -> Non
 
 
 def test_what_varies_between_trials_under_one_load_is_no_slope() -> None:
-    # A quota of 0.2 CPUs, full in every trial, of which the host takes more or less.
+    # A quota of 0.2 CPUs is full in every trial, but the host takes different shares of it.
     busy, throughput = [0.2] * 6, [200.0, 320.0, 250.0, 300.0, 190.0, 330.0]
     found = stats.estimate_service_demand(busy, throughput, [7] * 6)
     assert found is not None

@@ -1,4 +1,4 @@
-"""The universal scalability law, fitted to curves that follow it and to curves that do not."""
+"""Fits the universal scalability law to curves that follow it and to curves that do not."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Runs that end when their interval is narrow, simulated: the truth is known."""
+"""Simulates runs that end when their interval is narrow; the truth is known."""
 
 import math
 
@@ -16,8 +16,8 @@ RUNS = 1000
 def simulate(
     spread: float, last_block: int, truth: float, seed: int, first_look: int | None = FIRST_LOOK
 ) -> list[tuple[int, bool, bool]]:
-    """Returns of each run its blocks, whether its interval holds the truth, and whether it excludes 1. Two systems are
-    measured once in each block, with lognormal noise."""
+    """Returns for each run its blocks, whether its interval contains the truth, and whether the interval excludes 1.
+    Each block measures two systems once, with lognormal noise."""
     rng = np.random.default_rng(seed)
     ended = []
     for _ in range(RUNS):
@@ -38,7 +38,7 @@ def test_the_interval_of_a_run_that_it_ended_holds_the_truth_in_93_to_97_percent
     spread: float, last_block: int
 ) -> None:
     held = [is_held for _, is_held, _ in simulate(spread, last_block, truth=1.3, seed=int(spread * 100) + last_block)]
-    # Of 1,000 runs the share itself is known to 0.7 % only.
+    # 1,000 runs give this share with an error of 0.7 %.
     assert 0.92 <= np.mean(held) <= 0.98
 
 

@@ -1,4 +1,4 @@
-"""Statistics against simulated truth and against scipy."""
+"""Compares statistics with simulated truth and with scipy."""
 
 import math
 
@@ -64,7 +64,7 @@ def test_what_has_no_logarithm_is_refused(numerators: list[float], denominators:
 
 @pytest.mark.parametrize("blocks", [3, 10, 20])
 def test_intervals_of_ratios_cover_the_truth_in_95_percent_of_studies(blocks: int) -> None:
-    """2,000 studies: a true coverage of 95 % stays within 93.5–96.5 % with a probability above 99.7 %."""
+    """In 2,000 studies a true coverage of 95 % stays within 93.5–96.5 % with a probability above 99.7 %."""
     random = np.random.default_rng(20_250_101)
     truth, studies, covered = 4.0, 2000, 0
     for _ in range(studies):
@@ -89,7 +89,7 @@ def test_two_copies_of_one_system_are_called_different_in_3_to_7_percent_of_stud
             block = block * np.linspace(1, 1.3, blocks)
         noise = random.lognormal(0, 0.03, (2, blocks))
         if kind == "heavy":
-            # Now and then a trial is much slower than the others.
+            # A few trials are much slower than the others.
             noise = noise * np.where(random.random((2, blocks)) < 0.03, 0.8, 1.0)
         ratio = stats.paired_ratio(list(block * noise[0]), list(block * noise[1]))
         assert ratio.low is not None
@@ -228,7 +228,7 @@ def test_quantiles_of_groups_are_those_of_each_alone(groups: list[list[int]]) ->
         if group:
             _, half, most = stats.merge_quantiles([recorded(group)], [0.0, 0.5, 0.99])
             assert quantiles[1:, index].tolist() == [half.value, most.value]
-            # The lowest is the first sample, to the histogram's three digits.
+            # The lowest quantile is the first sample, to the histogram's three digits.
             assert quantiles[0, index] == pytest.approx(min(group), rel=1e-3)
         else:
             assert np.isnan(quantiles[:, index]).all()
@@ -244,9 +244,8 @@ def test_a_quantile_needs_a_hundred_samples_beyond_it(samples: int, probability:
 
 @pytest.mark.parametrize(("blocks", "comparisons"), cases([(3, 1), (10, 1), (10, 6), (20, 3)], kept=2))
 def test_a_detectable_ratio_is_detected_in_80_percent_of_studies(blocks: int, comparisons: int) -> None:
-    """4,000 studies: a true share of 80 % stays within 78.1–81.9 % with a probability above 99.7 %; of several
-    comparisons the others have no difference, so that Holm's correction stays at its strictest step but in a few of the
-    studies."""
+    """In 4,000 studies a true share of 80 % stays within 78.1–81.9 % with a probability above 99.7 %. With several
+    comparisons only one has a difference, so Holm's correction nearly always stays at its strictest step."""
     random = np.random.default_rng(blocks + 100 * comparisons)
     spread, studies, detected = 0.07, 4000, 0
     ratio = stats.minimum_detectable_ratio(spread, blocks, comparisons)

@@ -1,4 +1,4 @@
-"""Change points and steady state, held against simulated truth."""
+"""Tests change points and steady state on simulated series."""
 
 import itertools
 
@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 def noise(rng: np.random.Generator, points: int, size: float, memory: float = 0.0) -> Array:
-    """Relative noise around 1 with an autocorrelation from one point to the next."""
+    """Returns relative noise around 1; `memory` is the autocorrelation of neighbouring points."""
     fresh = rng.normal(0, size * np.sqrt(1 - memory**2), points)
     wandering = itertools.accumulate(fresh[1:], lambda before, new: memory * before + new, initial=rng.normal(0, size))
     return 1 + np.array(list(wandering))
@@ -25,7 +25,7 @@ def judged(*series: Array) -> SteadyState:
 
 
 def alarms(points: int, size: float, memory: float, trials: int = 300) -> float:
-    """The share of trials of two series without any change in which one is found."""
+    """Returns the share of trials with a detected change, although their two series have none."""
     rng = np.random.default_rng(7)
     return (
         sum(

@@ -1,4 +1,4 @@
-"""The split of variance against simulated truth."""
+"""Tests the split of variance on simulated studies."""
 
 import math
 
@@ -11,7 +11,7 @@ from weir import stats
 def simulated(
     within: float, trials: float, blocks: float, *, count: int, systems: int, seed: int
 ) -> stats.VarianceComponents:
-    """The split of a study whose three parts are known; each trial is the mean of a hundred intervals."""
+    """Returns the split of a study whose three parts are known; each trial is the mean of a hundred intervals."""
     random = np.random.default_rng(seed)
     level = random.uniform(3, 9, systems)
     table, errors = [], []
@@ -37,8 +37,8 @@ def simulated(
 def test_each_part_is_found_on_average(within: float, trials: float, blocks: float) -> None:
     found = [simulated(within, trials, blocks, count=10, systems=4, seed=seed) for seed in range(200)]
     for name, truth in (("within", within), ("between_trials", trials), ("between_blocks", blocks)):
-        # The estimates of variances are unbiased, but for those that chance makes negative: what is not there seems to
-        # be a little.
+        # Estimates of variances are unbiased, except if chance makes them negative: then an absent part seems small but
+        # positive.
         mean = math.sqrt(np.mean([getattr(one, name) ** 2 for one in found]))
         assert mean == pytest.approx(truth, rel=0.1, abs=0.4 * max(within, trials, blocks)), name
 

@@ -1,5 +1,5 @@
-"""A run file that another machine goes on with: what travels is whole, and what comes back takes its place wholly or
-not at all."""
+"""Tests a run file that another machine continues: the transferred file is complete, and the returned file replaces it
+completely or not at all."""
 
 import shutil
 import sqlite3
@@ -20,8 +20,8 @@ def finish(writer: RunWriter, *blocks: int) -> None:
 
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    """A run of two trials as a killed writer leaves it: some of it is in the log beside the file, as somebody was
-    reading."""
+    """A run of two trials that a killed writer left. A part of it is still in the log beside the file, because a reader
+    was active."""
     living = tmp_path / "living"
     killed = tmp_path / "here"
     with (
@@ -39,7 +39,7 @@ def here(tmp_path: Path) -> Path:
 
 
 def gone_on(content: bytes, folder: Path, *blocks: int) -> Path:
-    """What another machine makes of a run file."""
+    """Continues a run file as another machine does, and returns its path."""
     folder.mkdir()
     (folder / "run.weir").write_bytes(content)
     with RunWriter.resume(folder / "run.weir") as writer:

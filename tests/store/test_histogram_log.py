@@ -1,4 +1,4 @@
-"""Histogram logs, read back by HdrHistogram's own reader."""
+"""Reads histogram logs with HdrHistogram's own reader."""
 
 from pathlib import Path
 

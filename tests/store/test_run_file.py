@@ -1,5 +1,5 @@
-"""The run file as others use it: what is written is read again, a killed writer loses only what was running, and bad
-files say so."""
+"""Tests the run file: reading returns the written data, a killed writer loses only the running trial, and errors name
+wrong files."""
 
 import gc
 import os
@@ -293,8 +293,7 @@ def test_an_exception_closes_the_run_as_interrupted(tmp_path: Path) -> None:
 def test_ctrl_c_right_behind_the_beginning_of_a_transaction_closes_the_run_as_interrupted(tmp_path: Path) -> None:
     def interrupt() -> None:
         with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
-            # Between the line that has begun it and the next one nothing can be sent from outside: this leaves what it
-            # would.
+            # No signal can arrive between BEGIN and the next line, so this code leaves the same state.
             writer._connection.execute("BEGIN IMMEDIATE")
             raise KeyboardInterrupt
 
@@ -311,7 +310,7 @@ def test_a_transaction_that_an_interruption_left_open_complains_of_nothing_once_
     left_open = writer._transaction()
     left_open.__enter__()
     writer.close("interrupted")
-    # What goes wrong when it is collected is an error of this test.
+    # An error during garbage collection is an error of this test.
     del left_open
     gc.collect()
     with RunReader(tmp_path / "run.weir") as reader:
@@ -396,7 +395,7 @@ def test_a_writer_killed_in_the_middle_of_a_trial_loses_that_trial_only(tmp_path
 
 @pytest.fixture
 def foreign_user() -> Iterator[None]:
-    """Be a user whom permissions bind."""
+    """Switches to a user without root's permissions."""
     if os.geteuid() != 0:
         yield
         return
@@ -407,7 +406,7 @@ def foreign_user() -> Iterator[None]:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder outside of pytest's, into which other users can look."""
+    """A folder outside pytest's folder that other users can read."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)

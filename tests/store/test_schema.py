@@ -1,5 +1,4 @@
-"""The run file's tables follow from record types. Whoever changes a record's field sees here that the schema
-changes."""
+"""The run file's tables follow from record types. A changed field of a record shows here as a changed schema."""
 
 from pathlib import Path
 from typing import get_type_hints

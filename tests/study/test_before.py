@@ -1,4 +1,4 @@
-"""What is said of a study before it runs: how long it takes, and what it needs of the machine."""
+"""Tests the forecast of a study before it runs: its time, and its requirements on the machine."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_a_forecast_adds_up_what_every_trial_takes(study: Study) -> None:
     assert coming.warmup_s == 12 * 2 + 12 * 4
     assert coming.pauses_s == 24
     assert coming.starts_and_stops_s == 12 * 2.0 + 12 * 1.0
-    # Each stack is started once before, and there are two ways of asking: 4 and 2,000 connections.
+    # Each stack is started once for checks, and the checks use two loads: 4 and 2,000 connections.
     assert coming.checks_s == 2.0 + 1.0 + 2 * 1.5
     assert (
         coming.total_s

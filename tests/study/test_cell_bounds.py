@@ -1,4 +1,4 @@
-"""What a cell cannot exceed: threads ÷ wait, users ÷ wait, whichever is lower."""
+"""Tests the upper bound of a cell: the lower of threads ÷ wait and users ÷ wait."""
 
 import pytest
 

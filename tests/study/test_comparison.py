@@ -1,4 +1,4 @@
-"""The study that a comparison at the prompt is."""
+"""Tests the study that `weir compare` makes from a comparison at the prompt."""
 
 import tomllib
 from dataclasses import replace

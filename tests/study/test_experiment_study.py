@@ -1,4 +1,4 @@
-"""The study that makes one experiment of another study's cell."""
+"""Tests the study that repeats one cell of another study with more of one resource."""
 
 import tomllib
 from pathlib import Path
@@ -50,12 +50,12 @@ def test_one_cell_is_measured_as_it_was_and_with_more_of_one_thing(study: Study)
         7,
     )
     assert (before.cell.settings["workers"], after.cell.settings["workers"]) == ("4", "8")
-    # What the study varies beside stays as it was in this cell.
+    # The other varied settings keep the values of this cell.
     assert before.services["delay"].settings == after.services["delay"].settings == planned.services["delay"].settings
     assert planned.services["delay"].settings["delay"] == "2s"
     method = made.file.method
     assert (method.blocks, method.baseline, method.aa, method.refine) == (3, "flask-gunicorn[gthread]", None, False)
-    # The run file keeps the text: it says the same.
+    # The run file keeps the study's text, which has the same content.
     assert tomllib.loads(made.text)["matrix"]["limits"] == {"workers": [4, 8]}
 
 

@@ -1,4 +1,4 @@
-"""What the guide on studies shows is valid: its first study as it stands, and every later fragment on top of it."""
+"""The guide on studies is valid: its first study, and every later fragment added to that study."""
 
 import os
 import tomllib
@@ -22,7 +22,7 @@ def test_every_study_that_the_guide_shows_is_valid(repository: Path) -> None:
     cells = parse_study(repository / "threads.toml", "", tomllib.loads(blocks[0]), None).cells(1)
     assert [one.cell.stack_label for one in cells] == ["flask-gunicorn", "flask-gunicorn[gthread]"]
     for block in blocks[1:]:
-        # Each fragment stands in the first study; an override in the matrix whose cells it describes.
+        # Each fragment is added to the first study; an override is added to the matrix whose cells it describes.
         base = merged(tomllib.loads(blocks[0]), tomllib.loads(blocks[1]) if "[[override]]" in block else {})
         shown = merged(base, tomllib.loads(block))
         shown["method"]["baseline"] = shown["matrix"]["stacks"][0]

@@ -1,4 +1,4 @@
-"""What the matrix of a study is crossed into, and every way in which it can be wrong."""
+"""Tests the cells that a study's matrix makes, and every error in a matrix."""
 
 import os
 import random
@@ -28,7 +28,7 @@ hello = {{}}
 
 @pytest.fixture(autouse=True)
 def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two stacks: `pool` with limits and variants, `loop` with neither."""
+    """Two stacks: `pool` has limits and variants, `loop` has neither."""
     pool = '[limits]\nthreads = { default = 8, arg = "--threads={value}" }\nworkers = { default = "cpus", arg = "--workers={value}" }\n'
     pool += '[variants.fast]\nargs = ["--fast"]\n[variants.slow]\nargs = ["--slow"]\n'
     for name, more in (("pool", pool), ("loop", "")):
@@ -325,7 +325,7 @@ load = { duration_s = 8 }
         (1, 9),
         (7, 9),
     ]
-    # How long and how warm is not what is asked: these cells are still compared.
+    # Cells that differ only in duration and warm-up are still compared.
     assert planned[3].cell.coordinates == {"threads": "2"}
 
 
@@ -543,7 +543,7 @@ def test_a_scenario_may_stand_in_the_study_itself(tmp_path: Path) -> None:
     (cell,) = cells(own(tmp_path, load=steps))
     assert cell.load.scenario is not None
     assert [step["path"] for step in cell.load.scenario["steps"]] == ["/a", "/b"]
-    # The workload's path is none of the scenario's.
+    # The scenario does not use the workload's path.
     plan = cell.plan(
         cell.workload.draw("http://a", random.Random(1)), targets=(), duration_s=1, interval_s=0.1, cpus=(0,)
     )

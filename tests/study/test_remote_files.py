@@ -1,4 +1,4 @@
-"""What goes along with a study that is run on another machine."""
+"""Tests the files that travel with a study to another machine."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of study files: it says what the types say."""
+"""The JSON Schema of study files agrees with the types."""
 
 import tomllib
 from pathlib import Path

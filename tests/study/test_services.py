@@ -1,4 +1,4 @@
-"""`[services.NAME]` of a study: settings of what its stacks need, and which of it its workloads need."""
+"""Tests `[services.NAME]` of a study: settings of the stacks' services, and the services that workloads need."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What scripts make of ab's output: a figure by its label, the table of times by row, percentages by their number."""
+"""Parses ab's output as scripts do: figures by label, the table of times by row, percentages by number."""
 
 import re
 from dataclasses import dataclass
@@ -6,24 +6,24 @@ from dataclasses import dataclass
 
 @dataclass
 class AbFigures:
-    """All that the usual script takes out of a report."""
+    """The figures that a usual script reads from a report."""
 
     version: str
     values: dict[str, str]
-    """By label, the first word; of the two times per request the mean of all is under its remark."""
+    """First word by label. The two times per request differ in their remark: the mean of all requests has the
+    remark."""
     times_ms: dict[str, list[float]]
-    """The rows of the table: shortest, mean, deviation, median, longest."""
+    """Rows of the table: shortest, mean, deviation, median, longest."""
     percentages_ms: dict[int, int]
     failures: dict[str, int]
 
 
 def parse(output: str) -> AbFigures:
-    """The figures of a report."""
     version = re.search(r"^This is ApacheBench, Version (\S+)", output, re.MULTILINE)
     assert version is not None
     values: dict[str, str] = {}
     for label, value in re.findall(r"^([A-Z][\w /-]+):[ \t]+(\S.*)$", output, re.MULTILINE):
-        # Whether ab warns of its own figures depends on how long things took.
+        # ab prints a warning about its figures for some times only.
         if label not in ("WARNING", "ERROR"):
             values[f"{label} (all)" if "across all" in value else label] = value.split()[0]
     failed = re.search(r"\(Connect: (\d+), Receive: (\d+), Length: (\d+), Exceptions: (\d+)\)", output)

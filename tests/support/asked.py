@@ -1,4 +1,4 @@
-"""What `weir load` would tell the engine."""
+"""Captures the plan that `weir load` would give to the engine."""
 
 import pytest
 
@@ -13,7 +13,7 @@ class _CaughtError(Exception):
 
 
 def plan_asked_for(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> LoadPlan:
-    """What `weir load` makes of arguments, by its own code up to the engine."""
+    """Returns the plan that `weir load` makes from arguments, with its own code up to the engine."""
 
     def catch(plan: LoadPlan, *_: object) -> LoadHandle:
         raise _CaughtError(plan)

@@ -1,4 +1,4 @@
-"""Where a Chromium is."""
+"""Finds Chromium."""
 
 import shutil
 
@@ -6,5 +6,5 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def chromium() -> str | None:
-    """The program, None where there is none."""
+    """Returns the path of Chromium, or None."""
     return next((found for name in NAMES if (found := shutil.which(name))), None)

@@ -1,4 +1,4 @@
-"""What scripts make of hey's output: a section by its title, a figure by its label."""
+"""Parses hey's output as scripts do: sections by title, figures by label."""
 
 import re
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 @dataclass
 class HeyFigures:
-    """All that the usual script takes out of a summary."""
+    """The figures that a usual script reads from a summary."""
 
     summary: dict[str, float]
-    """Seconds, rates and bytes by label."""
+    """Seconds, rates and bytes, by label."""
     histogram: list[tuple[float, int]]
     latencies_s: dict[int, float]
     details_s: dict[str, tuple[float, float, float]]
@@ -18,7 +18,6 @@ class HeyFigures:
 
 
 def parse(output: str) -> HeyFigures:
-    """The figures of a summary."""
     sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in output.splitlines():

@@ -1,4 +1,4 @@
-"""Test plans in the shape in which JMeter saves them, in few words."""
+"""Makes test plans in JMeter's file format."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,14 +11,14 @@ Value = str | int | bool | Sequence[str]
 def element(
     kind: str, name: str = "", below: str = "", *, enabled: bool = True, gui: str = "", more: str = "", **values: Any
 ) -> str:
-    """An element and the `hashTree` behind it. Dots in names of properties are written as two underscores."""
+    """Returns an element and the `hashTree` behind it. In names of properties two underscores stand for a dot."""
     properties = "".join(_property(key.replace("__", "."), value) for key, value in values.items())
     attributes = f"guiclass={quoteattr(gui or kind)} testclass={quoteattr(kind)} testname={quoteattr(name or kind)}"
     return f'<{kind} {attributes} enabled="{str(enabled).lower()}">{properties}{more}</{kind}><hashTree>{below}</hashTree>\n'
 
 
 def plan(*elements: str, variables: Mapping[str, str] | None = None, is_serial: bool = False) -> str:
-    """A whole file."""
+    """Returns the text of a whole test plan."""
     given = arguments(
         "TestPlan.user_defined_variables", [(name, value, False) for name, value in (variables or {}).items()]
     )
@@ -36,7 +36,7 @@ def group(
     is_endless: bool = False,
     **values: Any,
 ) -> str:
-    """A thread group."""
+    """Returns a thread group."""
     loop = _property("LoopController.continue_forever", is_endless) + _property("LoopController.loops", loops)
     controller = f'<elementProp name="ThreadGroup.main_controller" {_LOOP}>{loop}</elementProp>'
     given: dict[str, Any] = {"ThreadGroup__num_threads": threads, "ThreadGroup__ramp_time": ramp} | {
@@ -48,14 +48,14 @@ def group(
 def get(
     name: str = "get", path: str = "/", below: str = "", *, given: Sequence[tuple[str, str, bool]] = (), **values: Any
 ) -> str:
-    """A sampler of http://127.0.0.1:8080, unless `values` say otherwise."""
+    """Returns a sampler of http://127.0.0.1:8080; `values` may change its properties."""
     usual: dict[str, Any] = {"domain": "127.0.0.1", "port": "8080", "method": "GET", "use_keepalive": True}
     properties = {f"HTTPSampler__{key}": value for key, value in (usual | {"path": path} | values).items()}
     return element("HTTPSamplerProxy", name, below, more=arguments("HTTPsampler.Arguments", given), **properties)
 
 
 def headers(**values: str) -> str:
-    """A header manager."""
+    """Returns a header manager."""
     pairs = (
         (_property("Header.name", name.replace("_", "-")), _property("Header.value", value))
         for name, value in values.items()
@@ -65,7 +65,8 @@ def headers(**values: str) -> str:
 
 
 def assertion(kind: int, *texts: str, field: str = "response_data", **values: Any) -> str:
-    """A response assertion; the bits of `kind`: matches 1, contains 2, not 4, equals 8, substring 16, or 32."""
+    """Returns a response assertion; the bits of `kind` are: matches 1, contains 2, not 4, equals 8, substring 16, or
+    32."""
     given: dict[str, Any] = {
         "Assertion__test_field": f"Assertion.{field}",
         "Assertion__test_type": kind,
@@ -75,17 +76,17 @@ def assertion(kind: int, *texts: str, field: str = "response_data", **values: An
 
 
 def constant_timer(delay: Value) -> str:
-    """A timer of so many milliseconds."""
+    """Returns a timer with a constant pause in milliseconds."""
     return element("ConstantTimer", ConstantTimer__delay=delay)
 
 
 def uniform_timer(delay: Value, range_: Value) -> str:
-    """A timer of that many milliseconds and up to so many more."""
+    """Returns a timer with a constant pause plus a random pause, both in milliseconds."""
     return element("UniformRandomTimer", ConstantTimer__delay=delay, RandomTimer__range=range_)
 
 
 def data_set(filename: str, **values: Any) -> str:
-    """A CSV data set, whose rows are used again and again by all threads."""
+    """Returns a CSV data set; all threads share its rows, which start again after the end."""
     usual: dict[str, Any] = {
         "delimiter": ",",
         "recycle": True,
@@ -97,7 +98,7 @@ def data_set(filename: str, **values: Any) -> str:
 
 
 def arguments(name: str, given: Sequence[tuple[str, str, bool]]) -> str:
-    """Names, values, and whether they are encoded."""
+    """Returns arguments: names, values, and whether they are encoded."""
     items = "".join(
         f'<elementProp name={quoteattr(key)} elementType="HTTPArgument">{_property("HTTPArgument.always_encode", is_encoded)}'
         f"{_property('Argument.value', value)}{_property('Argument.metadata', '=')}{_property('Argument.name', key)}</elementProp>"

@@ -1,4 +1,4 @@
-"""Which trials of a run count: on a busy machine one is rejected now and then, and tried again."""
+"""Finds the trials of a run that count. On a busy machine weir sometimes rejects a trial and tries it again."""
 
 from pathlib import Path
 
@@ -7,6 +7,6 @@ from weir.store import RunReader
 
 
 def kept_trials(run: Path) -> list[Trial]:
-    """All trials of a run, file or folder, that were not rejected."""
+    """Returns all trials of a run, file or folder, except rejected ones."""
     with RunReader(run) as reader:
         return [trial for trial in reader.trials() if trial.result.verdict.validity != "invalid"]

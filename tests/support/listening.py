@@ -1,4 +1,4 @@
-"""On which addresses processes of this machine listen, as the kernel has it."""
+"""Finds the addresses on which processes of this machine listen, in the kernel's tables."""
 
 import os
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from ipaddress import ip_address
 from pathlib import Path
 
 LISTENS = "0A"
-"""The state of a socket in /proc/net/tcp."""
+"""The listening state of a socket in /proc/net/tcp."""
 
 
 def listening(pid: int) -> set[str]:
-    """The addresses of a process's TCP sockets that listen."""
+    """Returns the addresses of a process's listening TCP sockets."""
     own = set(sockets(pid))
     found = set()
     for table in ("tcp", "tcp6"):
@@ -23,14 +23,14 @@ def listening(pid: int) -> set[str]:
 
 
 def sockets(pid: int) -> Iterator[str]:
-    """What its file descriptors are, sockets among them."""
+    """Yields the targets of a process's file descriptors, which include its sockets."""
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        # It may have closed it by now.
+        # The process may have closed the descriptor.
         with suppress(OSError):
             yield os.readlink(descriptor)
 
 
 def address(text: str) -> str:
-    """An address that is written as words of 32 bits in the order of this machine's bytes, the lowest first."""
+    """Returns an address from words of 32 bits in this machine's byte order, lowest word first."""
     words = [text[at : at + 8] for at in range(0, len(text), 8)]
     return str(ip_address(b"".join(bytes.fromhex(word)[::-1] for word in words)))

@@ -1,4 +1,4 @@
-"""What a load came to, where a test needs one."""
+"""Summaries of loads for tests."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -9,7 +9,7 @@ from weir.model.records import CLOCKS, LoadEnd, LoadSummary
 
 
 def summary(*, failed: int = 0, timeouts: int = 0) -> LoadSummary:
-    """1,000 requests in 10 s, some of them failed."""
+    """Returns the summary of 1,000 requests in 10 s, some of them failed."""
     return LoadSummary.model_validate(
         {
             "schema": 1,
@@ -29,7 +29,8 @@ def summary(*, failed: int = 0, timeouts: int = 0) -> LoadSummary:
 
 
 def load_end(times_ns: Mapping[str, Sequence[int]], *, duration_s: float = 1.0, **given: Any) -> LoadEnd:
-    """What a load came to whose answers took `times_ns["response_time"]`; of the other clocks the times that are given.
+    """Returns the end of a load with response times `times_ns["response_time"]`, and the other clocks' times in
+    `times_ns`.
 
     `given` replaces values of the summary.
     """

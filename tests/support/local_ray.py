@@ -1,5 +1,4 @@
-"""As much of Ray as agents take that are of this process: their methods are called on threads, and no cluster is
-between."""
+"""The parts of Ray that agents in this process need: threads call the agents' methods, without a cluster."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -14,19 +13,19 @@ from weir.cluster.ray_cluster import Node, RayCluster
 from weir.paths import find_engine_binary
 
 LEASE_S = 3600.0
-"""An agent whose lease ends takes the process that it lives in with it."""
+"""At the end of its lease an agent ends its process, which is here the test's process."""
 
 
 class RayError(Exception):
-    """As Ray's."""
+    """Replaces Ray's error of this name."""
 
 
 class GetTimeoutError(RayError):
-    """As Ray's."""
+    """Replaces Ray's error of this name."""
 
 
 class RayTaskError(RayError):
-    """As Ray's."""
+    """Replaces Ray's error of this name."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(cause)
@@ -34,10 +33,10 @@ class RayTaskError(RayError):
 
 
 class LocalRay(ModuleType):
-    """Ray, as members use it.
+    """Replaces the module `ray` for handles of agents.
 
     Args:
-        way_s: how long an answer to a question that is waited for is on its way.
+        way_s: seconds that a result takes on its way.
     """
 
     exceptions = SimpleNamespace(RayError=RayError, GetTimeoutError=GetTimeoutError, RayTaskError=RayTaskError)
@@ -85,7 +84,7 @@ class LocalActor:
 
 
 class LocalMember(AgentHandle):
-    """An agent of this process, that starts the engine which lies here."""
+    """An agent in this process that starts this environment's engine."""
 
     def __init__(self, name: str, agent: Agent | None = None) -> None:
         actor = LocalActor(agent or Agent(LEASE_S))
@@ -95,7 +94,7 @@ class LocalMember(AgentHandle):
 
 @contextmanager
 def asked(*members: AgentHandle, way_s: float = 0.0) -> Iterator[None]:
-    """They are asked for news, as in a cluster."""
+    """Lets weir poll these agents, as in a cluster."""
     for member in members:
         member.heard_at = member.watched_since = time.monotonic()
     with polled(LocalRay(way_s), members):

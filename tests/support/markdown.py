@@ -1,4 +1,4 @@
-"""The repository's Markdown as tests see it: pages, and what is fenced in them."""
+"""Finds the repository's Markdown pages and their fenced blocks."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ PAGES = [
 
 
 def name_of(page: Path) -> str:
-    """The page's path in the repository."""
+    """Returns the page's path in the repository."""
     return str(page.relative_to(REPOSITORY))
 
 
@@ -25,11 +25,11 @@ class Block:
     language: str
     code: str
     file: str | None
-    """The file that it is, where the line before it says so: `stacks/tiny/stack.toml`:"""
+    """The file with this content, if the line before names it, such as `stacks/tiny/stack.toml`:"""
 
 
 def blocks(text: str) -> list[Block]:
-    """The fenced blocks of a page, in their order."""
+    """Yields the fenced blocks of a page in their order."""
     found = []
     for match in FENCE.finditer(text):
         named = re.search(r"^`([^`\n]+)`:\n\n\Z", text[: match.start()], re.MULTILINE)
@@ -38,5 +38,5 @@ def blocks(text: str) -> list[Block]:
 
 
 def prose(text: str) -> str:
-    """The page without its fenced blocks."""
+    """Returns the page without its fenced blocks."""
     return FENCE.sub("", text)

@@ -1,4 +1,4 @@
-"""A page in a browser: opened with everything that it must not do written down, and asked for barriers."""
+"""Opens a page in a browser, records everything that it must not do, and checks its accessibility."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +10,13 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 HOSTILE = '</script><script>window.owned = 1</script><img src=x onerror="window.owned = 1">\'"&{{ 7 * 7 }}<!--'
-"""What would run, or be taken for markup or a template, wherever a page does not take it as text."""
+"""Text that a page would run, or read as markup or as a template, if it does not escape the text."""
 _AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 @dataclass
 class Watched:
-    """An open page with everything it did that it must not do."""
+    """An open page with all forbidden actions that it did."""
 
     page: Page
     requests: list[str] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Watched:
 def opened(
     browser: Browser, path: Path, *, width: int = 1180, scheme: str = "light", scripts: bool = True
 ) -> Iterator[Watched]:
-    """`path` in a browser, when its charts are drawn."""
+    """Opens `path` in a browser and waits until its charts are drawn."""
     context = browser.new_context(
         viewport={"width": width, "height": 900},
         color_scheme="dark" if scheme == "dark" else "light",
@@ -45,11 +45,11 @@ def opened(
 
 
 def serious_barriers(page: Page) -> list[tuple[str, str, list[str]]]:
-    """What axe-core finds in `page` that keeps people out: (rule, impact, where); leaves the test out where axe-core is
-    missing."""
+    """Returns serious accessibility problems of `page` that axe-core finds: (rule, impact, where). Skips the test if
+    axe-core is missing."""
     if not _AXE.is_file():
         pytest.skip("axe-core is not installed; npm ci in web/")
-    # Called over the debugger's protocol, which a page's content security policy does not hold up.
+    # The call uses the debugger's protocol, which the page's content security policy does not block.
     page.evaluate(_AXE.read_text())
     found: list[dict[str, Any]] = page.evaluate("async () => (await axe.run()).violations")
     told = [(one["id"], one["impact"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found]

@@ -1,10 +1,10 @@
-"""A Ray cluster of several nodes on this machine, which is there until standard input closes.
+"""Runs a Ray cluster of several nodes on this machine until standard input closes.
 
     python tests/support/ray_nodes.py '[{"weir_stack": 1}, {"weir_load": 4}]' [--namespaces]
 
-The first is the head. With --namespaces every other node is in a network namespace with an address of its own, which
-takes root, and has a monotonic clock of its own, CLOCK_AHEAD_S ahead of the one before, as machines do that were
-started at other times. Prints a line of JSON: the address, and the process ids of the nodes.
+The first node is the head. With --namespaces, which needs root, every other node is in a network namespace with its own
+address. Its monotonic clock is CLOCK_AHEAD_S ahead of the node before. Prints a line of JSON: the address, and the
+process ids of the nodes.
 """
 
 import json
@@ -25,13 +25,12 @@ CLOCK_AHEAD_S = 1000
 def main() -> None:
     resources, in_namespaces = json.loads(sys.argv[1]), "--namespaces" in sys.argv
     with ExitStack() as stack:
-        # Short, since paths of sockets are, and gone with the cluster.
+        # The folder's name is short, because paths of sockets must be short. It disappears with the cluster.
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
-        # It writes the address of its newest cluster into a folder of this name, which is not there yet where Ray has
-        # never run.
+        # Ray writes the address of its newest cluster into this folder, which may not exist yet.
         Path(folder, "ray").mkdir()
         os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1", "RAY_TMPDIR": folder}
-        # Here, since it reads these when it is loaded, and others want `below` alone.
+        # Imported here, because Ray reads these variables at its import, and other modules need only `below`.
         from ray.cluster_utils import Cluster
 
         network = stack.enter_context(Namespaces()) if in_namespaces else None
@@ -43,7 +42,8 @@ def main() -> None:
         for index, offered in enumerate(resources):
             if network is not None and index:
                 raylets.append(network.join(cluster.address, offered))
-                # One after the other: all have their sockets in one folder, and two at once may choose the same name.
+                # Nodes start one after the other: their sockets share a folder, and two at once may choose the same
+                # name.
                 while sum(node["Alive"] for node in state.node_table()) <= index:
                     if not Path(f"/proc/{raylets[-1]}").exists():
                         raise RuntimeError(f"the raylet of node {index} ended")
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 class Namespaces:
-    """A bridge, and network namespaces on it, each with a node that has a clock of its own as well."""
+    """A bridge with network namespaces; the node in each has its own clock."""
 
     def __init__(self) -> None:
         self._mark = f"wr{os.getpid() % 100_000}"
@@ -84,7 +84,7 @@ class Namespaces:
         return self
 
     def join(self, address: str, offered: dict[str, float]) -> int:
-        """A node in namespaces of its own; gives its raylet's process id."""
+        """Starts a node in new namespaces; returns its raylet's process id."""
         number = len(self._names) + 2
         name, outside = f"{self._mark}-{number}", f"{self._mark}v{number}"
         ip("netns", "add", name)
@@ -116,7 +116,7 @@ class Namespaces:
 
     def __exit__(self, *_: object) -> None:
         for node in self._nodes:
-            # It and what it has started: it takes its time to end them, and a namespace stays as long as one is in it.
+            # The node takes time to end its processes, and a namespace stays as long as it has a process.
             for process in (*below(node.pid), node.pid):
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
@@ -127,7 +127,7 @@ class Namespaces:
 
 
 def raylet_below(ancestor: int) -> int | None:
-    """The raylet that this process, or one below it, has started."""
+    """Returns the raylet among the descendants of a process, or None."""
     for process in below(ancestor):
         with suppress(OSError):
             if Path(f"/proc/{process}/comm").read_text().strip() == "raylet":
@@ -136,7 +136,7 @@ def raylet_below(ancestor: int) -> int | None:
 
 
 def below(ancestor: int) -> list[int]:
-    """The process ids of all that a process has started, and what that has."""
+    """Returns the process ids of all descendants of a process."""
     parents: dict[int, int] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():

@@ -1,5 +1,4 @@
-"""Records of a load and of its observer, as the engine writes them: for tests of what is made of them while they
-come."""
+"""Records of a load and of its observer in the engine's form, for tests of their live use."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,7 +15,7 @@ def interval(
     queued: int = 0,
     errors: Mapping[str, int] | None = None,
 ) -> Interval:
-    """A slice of time in which answers took these times."""
+    """Returns an interval with these response times."""
     histogram = Hdr()
     for time_ms in times_ms:
         histogram.add(int(time_ms * 1e6))
@@ -30,7 +29,7 @@ def interval(
 
 
 def started(monotonic_ns: int = 0) -> LoadStarted:
-    """The clock of a load has started."""
+    """Returns the record of a load's start."""
     return LoadStarted(
         version="0",
         pid=1,
@@ -52,7 +51,8 @@ def group(
     threads: int = 1,
     pools: Mapping[str, float] | None = None,
 ) -> GroupSample:
-    """A process that has used so much CPU; of `pools` each has one thread, which has waited for events so long."""
+    """Returns a process with this CPU time. Each of `pools` has one thread that waited for events for the given
+    seconds."""
     nothing = dict.fromkeys(
         ("on_cpu_s", "runnable_s", "socket_io_s", "lock_s", "accept_s", "disk_s", "sleep_s", "other_s"), 0.0
     )
@@ -74,5 +74,5 @@ def group(
 
 
 def sample(t_s: float, *groups: GroupSample) -> Sample:
-    """A reading."""
+    """Returns a sample of these groups."""
     return Sample(t_ns=round(t_s * 1e9), groups=list(groups), cpus=[])

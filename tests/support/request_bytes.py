@@ -1,4 +1,4 @@
-"""The bytes that a program sends for one request, as a server gets them."""
+"""Captures the bytes of a program's request as a server receives them."""
 
 import re
 import socket
@@ -13,7 +13,8 @@ _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
 
 
 def bytes_sent_by(command: Callable[[str], Sequence[str]], folder: Path) -> bytes:
-    """The last request of what `command(ADDRESS)` starts in `folder`; the address in it is replaced by `HOST`."""
+    """Returns the last request of the program `command(ADDRESS)`, started in `folder`; `HOST` replaces the address in
+    it."""
     requests: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -22,7 +23,7 @@ def bytes_sent_by(command: Callable[[str], Sequence[str]], folder: Path) -> byte
         try:
             subprocess.run(command(f"127.0.0.1:{port}"), cwd=folder, capture_output=True, timeout=_END_S)
         finally:
-            # It waits in accept, which this ends.
+            # This ends the server thread's `accept`.
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
     return requests[-1].replace(f"127.0.0.1:{port}".encode(), b"HOST")
@@ -35,7 +36,7 @@ def _serve(listener: socket.socket, requests: list[bytes]) -> None:
         except OSError:
             return
         with connection:
-            # A connection without a request only looks whether somebody listens.
+            # A connection without a request only checks whether a server listens.
             if request := _request(connection):
                 requests.append(request)
                 connection.sendall(_ANSWER)

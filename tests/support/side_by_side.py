@@ -1,5 +1,5 @@
-"""A tool and weir's front end for it, given the same command lines on the same servers; and what two reports of one
-layout share."""
+"""Runs a tool and weir's front end for it with the same command lines on the same servers; compares reports of one
+layout."""
 
 import json
 import os
@@ -23,25 +23,25 @@ _AT_A_TIME = 8
 
 @dataclass(frozen=True)
 class Done:
-    """What came of one command line."""
+    """The result of one command line."""
 
     code: int
     out: str
     err: str
     files: Mapping[str, str]
-    """What it has written into its folder."""
+    """Files that the program wrote into its folder."""
 
 
 @dataclass(frozen=True)
 class Both:
-    """What the two did with it."""
+    """The results of both programs."""
 
     tool: Done
     weir: Done
 
 
 def chosen_lines(request: pytest.FixtureRequest, lines: Sequence[str]) -> list[str]:
-    """Returns those of the command lines that are the parameter `line` of a test of this module that is to run."""
+    """Returns the lines that are the parameter `line` of a selected test in this module."""
     items = [
         item for item in request.session.items if isinstance(item, pytest.Function) and item.module is request.module
     ]
@@ -53,15 +53,15 @@ def chosen_lines(request: pytest.FixtureRequest, lines: Sequence[str]) -> list[s
 def side_by_side(
     tool: str, lines: Sequence[str], places: Mapping[str, str], folder: Path
 ) -> Iterator[Callable[[str], Both]]:
-    """A function that gives what both do with one of `lines`. Several run at a time: how their reports look is what
-    counts.
+    """Yields a function that returns both programs' results for one of `lines`. Several run at a time, because only the
+    layout of their reports matters.
 
     Args:
-        tool: its name.
-        lines: command lines without it that are run at once; `{name}` is one of the places, and `body.json` is there.
-            Others are run when they are asked for.
-        places: what stands for them.
-        folder: where each of them gets a folder of its own.
+        tool: the tool's name.
+        lines: command lines without the tool, which all start at once. `{name}` is one of the places; `body.json`
+            exists. Other lines run when a test needs them.
+        places: the texts that replace `{name}`.
+        folder: the folder in which each run gets a folder of its own.
     """
 
     def run(program: Sequence[str], line: str, place: Path) -> Done:
@@ -74,8 +74,8 @@ def side_by_side(
         written = {path.name: path.read_text() for path in sorted(place.iterdir()) if path.name != "body.json"}
         return Done(done.returncode, done.stdout, done.stderr, written)
 
-    # A copy: pytest writes the name of every test into its own environment and takes it out again, and the kernel
-    # refuses to start a program (EFAULT) whose environment becomes shorter while it reads it.
+    # A copy, because pytest adds and removes each test's name in its own environment. The kernel refuses to start a
+    # program (EFAULT) if its environment becomes shorter meanwhile.
     environment = dict(os.environ)
     pool = ThreadPoolExecutor(_AT_A_TIME)
     jobs: dict[str, tuple[Future[Done], Future[Done]]] = {}
@@ -99,22 +99,22 @@ def side_by_side(
     try:
         yield give
     finally:
-        # Where some tests were chosen, nobody asks for the rest.
+        # If only some tests were selected, the rest is not needed.
         pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
 def running_servers(engine: Path, servers: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
-    """The engine's own servers: by name their addresses.
+    """Runs the engine's own servers; yields their addresses by name.
 
     Args:
         engine: the binary.
-        servers: by name the arguments of `serve`.
+        servers: arguments of `serve`, by name.
     """
     with ExitStack() as stack:
         places = {}
         for name, arguments in servers.items():
-            # Its standard input is our pipe, so it ends even if this process is killed.
+            # The server ends even if this process is killed, because its standard input is a pipe from here.
             command = [str(engine), "serve", *arguments, "--listen", "127.0.0.1:0"]
             server = stack.enter_context(
                 subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -126,7 +126,7 @@ def running_servers(engine: Path, servers: Mapping[str, Sequence[str]]) -> Itera
 
 
 def shape(text: str) -> list[str]:
-    """The lines with each number as a # with its decimals, without bars and the width of columns."""
+    """Returns the lines with # for each number except its decimals, without bars and widths of columns."""
 
     def number(match: re.Match[str]) -> str:
         return "#" + ("." + "0" * len(match[1]) if match[1] else "")

@@ -1,4 +1,4 @@
-"""What a generator makes of a synthetic trial: what it gets, what it says of it, and what the kernel saw."""
+"""A generator in a synthetic trial: its throughput, its report, and the kernel's view."""
 
 import base64
 from dataclasses import dataclass, replace
@@ -14,17 +14,17 @@ class SyntheticGenerator:
 
     name: str
     reach: float = 1.0
-    """What it gets of a server's throughput."""
+    """Share of the server's throughput that the generator reaches."""
     says: float = 1.0
-    """Response times as it says them ÷ as the kernel saw them."""
+    """Reported response times ÷ response times that the kernel saw."""
     cpu_fraction: float = 0.5
     memory_bytes: int = 9_000_000
     rounding_s: float = 0.0
-    """How far it rounds what it says."""
+    """Step to which the generator rounds its times."""
 
 
 def made_by(generator: SyntheticGenerator, measured: TrialResult) -> TrialResult:
-    """The same as another generator says it, beside what the kernel saw."""
+    """Returns the trial as another generator reports it, with the kernel's view beside it."""
     seen, summary = measured.histograms["response_time_ns"], measured.summary
     assert summary is not None
     use = summary.generator.model_copy(

@@ -1,4 +1,4 @@
-"""The file of one kept load with known truth, written through `RunWriter`: for tests of what is read out of it."""
+"""Writes the file of a kept load with known truth through `RunWriter`, for tests of its readers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,38 +21,38 @@ from weir.store import RunWriter
 
 INTERVAL_S = 0.1
 TIMES_MS = tuple(float(value) for value in np.geomspace(1.0, 9.0, 200))
-"""Of the answers in each interval."""
+"""Response times in each interval."""
 _STARTED_UNIX_NS = 1_760_000_000_000_000_000
 
 
 @dataclass(frozen=True)
 class SyntheticLoad:
-    """What to write: 2,000 answers a second."""
+    """A load to write: 2,000 responses per second."""
 
     target: str = "http://127.0.0.1:8000/"
     load: Load = field(default_factory=lambda: ClosedLoad(4))
     intervals: int = 40
     errors: Mapping[str, int] | None = None
-    """Failed requests of the fourth interval, by kind; none in any other."""
+    """Failed requests of the fourth interval by kind; other intervals have none."""
     watched: bool = True
-    """Whether the server's processes were seen."""
+    """Whether weir watched the server's processes."""
     steps: Sequence[str] = ()
     events: Sequence[TrialEvent] = ()
     reasons: Sequence[str] = ()
-    """Why it is no better than `validity`."""
+    """Reasons for the verdict `validity`."""
     validity: Literal["suspect", "invalid"] = "suspect"
-    """What it is for `reasons`; valid without any."""
+    """The verdict if there are `reasons`; without reasons the load is valid."""
     objectives: Sequence[dict[str, Any]] | None = None
     command: str = "weir load http://127.0.0.1:8000/ --out load.weir"
     environment: Mapping[str, Any] | None = None
     generator: str = "0.1.0"
-    """Its version."""
+    """The generator's version."""
     finished: bool = True
-    """False of a load that broke off."""
+    """Whether the load ran to its end."""
 
 
 def write_load(path: Path, asked: SyntheticLoad = SyntheticLoad()) -> Path:
-    """Write the file `path` and return it."""
+    """Writes the file `path` and returns it."""
     duration_s = asked.intervals * INTERVAL_S
     plan = LoadPlan(Request("GET", asked.target), asked.load, duration_s, cpus=(0,))
     cell = Cell(1, asked.target, None, "GET", asked.load, title=asked.target)
@@ -80,8 +80,8 @@ def write_load(path: Path, asked: SyntheticLoad = SyntheticLoad()) -> Path:
 
 
 def _sample(second: int) -> Sample:
-    """Half a CPU is used, a third of that in the kernel; 10 MB/s go over the loopback device; one thread waits for
-    events all the time and another for half of it."""
+    """Returns a sample: half a CPU used, a third of it in the kernel, 10 MB/s on the loopback device. One thread waits
+    for events all the time and another for half of it."""
     server = group(
         "server", cpu_s=second / 3, threads=3, pools={"worker": 0.5 * second, "acceptor": 1.0 * second}
     ).model_copy(update={"cpu_system_s": second / 6, "disk_read_bytes": 0, "disk_written_bytes": 1_000_000 * second})

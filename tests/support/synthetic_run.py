@@ -1,8 +1,7 @@
-"""A run file with known truth, written through `RunWriter`: for tests of everything right of the run file, and for
-looking at reports.
+"""Writes a run file with known truth through `RunWriter`, for tests of its readers and for a look at reports.
 
-The trials obey physics (closed loop: mean response time below N/X; counts add up) unless a test breaks them on purpose.
-`python -m tests.support.synthetic_run FOLDER` writes one to look at.
+The trials obey physics (in a closed loop the mean response time is below N/X, and counts add up) unless a test breaks
+them on purpose. `python -m tests.support.synthetic_run FOLDER` writes an example.
 """
 
 import json
@@ -81,14 +80,14 @@ class SyntheticStack:
     variation: float = 0.02
     """Coefficient of variation of throughput between trials."""
     warm_up: float = 0.0
-    """Share of throughput missing at the start of a trial, gone after a quarter of it."""
+    """Share of throughput that is missing at the start of a trial; it is gone after a quarter of the trial."""
     variant: str | None = None
     runtime: str = "Python 3.12.3"
     artifact_bytes: int | None = 30_000_000
     growth: Callable[[int], float] = lambda connections: 1.0
-    """Throughput at so many connections, as a multiple of `throughput_rps`."""
+    """Throughput with this number of connections, as a multiple of `throughput_rps`."""
     scaled: Callable[[Mapping[str, str]], float] = lambda coordinates: 1.0
-    """The same at a cell's coordinates."""
+    """Throughput at a cell's coordinates, as a multiple of `throughput_rps`."""
 
 
 FLASK = SyntheticStack(
@@ -143,7 +142,8 @@ ENVIRONMENT: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class SyntheticStudy:
-    """What to write. `change` may alter a trial's result before it is finished, by (stack label, block, result)."""
+    """A study to write. `change` gets (stack label, block, result) and may change a trial's result before it is
+    finished."""
 
     stacks: Sequence[SyntheticStack] = (FLASK, SANIC)
     blocks: int = 3
@@ -152,17 +152,17 @@ class SyntheticStudy:
     loads: Sequence[Load] = (ClosedLoad(20),)
     workloads: Sequence[str] = ("echo",)
     coordinates: Sequence[dict[str, str]] = ({},)
-    """Where cells lie besides workload and load."""
+    """Coordinates of cells besides workload and load."""
     generators: Sequence[SyntheticGenerator] = ()
-    """What makes the loads, where it is more than weir's engine alone; the kernel is listened to then."""
+    """Generators, if weir's engine is not the only one; then the tap listens too."""
     limits: dict[str, Limits] = field(default_factory=dict)
     """Quotas, by tier."""
     upper_bounds: dict[str, tuple[UpperBound, ...]] = field(default_factory=dict)
-    """By stack."""
+    """Upper bounds by stack."""
     unlimited: Sequence[str] = ()
     """Stacks that have none of these coordinates."""
     objectives: Sequence[tuple[str, bool]] = ()
-    """What every trial was held against, and whether it was met."""
+    """Objectives of every trial, and whether the trial met them."""
     duration_s: float = 8.0
     interval_s: float = 0.1
     seed: int = 1
@@ -170,7 +170,7 @@ class SyntheticStudy:
     ended: Literal["complete", "interrupted"] | None = "complete"
     title: str = "Sync against async on a JSON echo"
     command: str = ""
-    """What ran it; empty: as `weir run` would have been called."""
+    """The command that made the run; by default a call of `weir run`."""
     question: str = "Does an async server beat a sync one on a JSON echo?"
     study_text: str = 'title = "Sync against async on a JSON echo"\n[matrix]\nstacks = ["flask-gunicorn", "sanic"]\n'
     published: tuple[PublishedFigure, ...] = PUBLISHED
@@ -182,15 +182,14 @@ class SyntheticStudy:
     shared: tuple[str, ...] = ("weir's own control shares CPU 0 with the load generator.",)
     event: TrialEvent | None = None
     skip: Callable[[str, int], bool] = lambda label, block: False
-    """Trials that never ran."""
+    """Returns whether a trial never ran."""
     retries: int = 0
-    """How often a trial that `change` makes invalid is tried again, with attempts from 2; `change` sees them as
-    well."""
+    """Number of retries of a trial that `change` makes invalid; `change` gets the retries too."""
     change: Callable[[str, int, TrialResult], TrialResult] = lambda label, block, result: result
 
 
 def write_run(path: Path, study: SyntheticStudy = SyntheticStudy()) -> Path:
-    """Write the run file `path` and return it."""
+    """Writes the run file `path` and returns it."""
     rng = random.Random(study.seed)
     cells = _cells(study)
     info = RunInfo(
@@ -236,8 +235,8 @@ def write_run(path: Path, study: SyntheticStudy = SyntheticStudy()) -> Path:
 
 
 def put_elsewhere(path: Path, tiers: Sequence[str], node: str, cpus: int | None) -> None:
-    """Changes the run file `path` as if services had been on a node with so many CPUs, None of which the file tells
-    nothing."""
+    """Changes the run file `path` as if services were on a node with this number of CPUs; with None the file has no
+    facts about the node."""
     facts = {} if cpus is None else {"cpus": list(range(cpus))}
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE run SET placement = json_set(placement, '$.services_on', ?)", (node,))
@@ -277,7 +276,7 @@ def _cells(study: SyntheticStudy) -> list[tuple[Cell, SyntheticStack]]:
 def _measure(
     writer: RunWriter, trial: int, stack: SyntheticStack, cell: Cell, study: SyntheticStudy, rng: random.Random
 ) -> TrialResult:
-    """Write the intervals, samples and events of one trial and return its result."""
+    """Writes the intervals, samples and events of one trial and returns the trial's result."""
     connections = cell.load.connections
     generator = next((one for one in study.generators if one.name == cell.generator), SyntheticGenerator("weir"))
     level = (
@@ -348,7 +347,7 @@ def _histogram(values: Recorded) -> Hdr:
 
 
 def _latencies(count: int, scale_ns: float, sigma: float, rng: random.Random) -> Recorded:
-    """`count` response times, log-normal with median `scale_ns`, drawn at its quantiles."""
+    """Returns `count` log-normal response times with median `scale_ns`, drawn at their quantiles."""
     share, extra = divmod(count, _POINTS)
     lucky = set(rng.sample(range(_POINTS), extra))
     times = [(int(scale_ns * math.exp(sigma * z)), share + (index in lucky)) for index, z in enumerate(_NORMAL_POINTS)]
@@ -358,7 +357,7 @@ def _latencies(count: int, scale_ns: float, sigma: float, rng: random.Random) ->
 def _interval(
     index: int, start_s: float, end_s: float, done: int, connections: int, part: Hdr, scale_us: float, sigma: float
 ) -> Interval:
-    # From the distribution itself: asking the histogram takes ten milliseconds a time.
+    # Computed from the distribution, because the histogram takes ten milliseconds per quantile.
     def quantile(z: float) -> float:
         return float(scale_us * math.exp(sigma * z))
 
@@ -379,8 +378,7 @@ def _interval(
 def _sample(
     stack: SyntheticStack, cpu_s: float, booted_s: float, t_s: float, index: int, *, reads_threads: bool
 ) -> Sample:
-    """What it and the machine have used by `t_s`: 1 MB/s goes over the loopback device, and threads that do not compute
-    wait for events."""
+    """Returns a sample at `t_s`: 1 MB/s goes over the loopback device, and idle threads wait for events."""
     swept = index % 50 == 0
     boot_s = booted_s + t_s
     idle_s = max(0.0, stack.threads * t_s - (cpu_s - 0.4))
@@ -410,7 +408,8 @@ def _sample(
 
 
 def _quantiles(values: Recorded) -> Quantiles:
-    """Statistics of (nanoseconds, count) pairs, counted here: asking a histogram takes ten milliseconds a question."""
+    """Returns statistics of (nanoseconds, count) pairs; computed here, because a histogram takes ten milliseconds per
+    quantile."""
     values = sorted(values)
     times_us = np.array([value for value, _ in values]) / 1e3
     counts = np.array([count for _, count in values])
@@ -443,7 +442,7 @@ def _summary(recorded: Recorded, completed: int, duration_s: float, connections:
 
 
 def judged(result: TrialResult, validity: Literal["valid", "suspect", "invalid"], *reasons: str) -> TrialResult:
-    """`result` with another verdict."""
+    """Returns `result` with another verdict."""
     return replace(result, verdict=TrialVerdict.from_texts(validity, reasons))
 
 

@@ -1,4 +1,4 @@
-"""Which cases of a parametrized test `make test` runs; `make test-all` runs the others."""
+"""Chooses the cases of a parametrized test for `make test`; `make test-all` runs the others."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -9,12 +9,12 @@ import pytest
 def cases(
     values: Sequence[Any], *, kept: int | Collection[Any], where: Callable[[Any], bool] = lambda _: True
 ) -> list[Any]:
-    """Returns the values for `pytest.mark.parametrize`, those that are not kept marked as thorough.
+    """Returns the values for `pytest.mark.parametrize`; cases that are not kept have the mark `thorough`.
 
     Args:
-        values: one value a case, or a tuple of the case's values.
-        kept: how many from the first on, or the values themselves.
-        where: which of the values are cases of this test.
+        values: one value per case, or a tuple of the case's values.
+        kept: the number of first cases to keep, or the values to keep.
+        where: returns whether a value is a case of this test.
     """
     chosen = values[:kept] if isinstance(kept, int) else kept
     assert all(value in values for value in chosen), "a kept case is none of the cases"

@@ -1,12 +1,10 @@
-"""`weir` without the half second that Python needs to import it: a process that has imported its rooms forks for each
-command.
+"""Runs `weir` without the half second of imports: a process that has imported weir's modules forks for each command.
 
-What runs is a process of its own all the same, with its own arguments, environment, folder, streams and signals. Only
-the imports are not its own: what they cost, and whether they are complete, is tested by processes that start from
-nothing (`tests/cli/test_start.py`).
+Each command still has its own process, arguments, environment, folder, streams and signals. Only the imports are
+shared. `tests/cli/test_start.py` tests the imports' time and completeness with fresh processes.
 
-The server is this file as a script: `python warm_weir.py FD`, where FD is its end of a socket. It ends when the other
-end is closed.
+The server is this file as a script: `python warm_weir.py FD`, where FD is its end of a socket. The server ends when the
+other end is closed.
 """
 
 import gc
@@ -23,14 +21,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-# Not `weir.cli`: its consoles ask for the terminal and for NO_COLOR when they are imported.
+# Not `weir.cli`: at import its consoles read the terminal and NO_COLOR.
 _IMPORTED = (
     "jinja2", "rich.console", "rich.progress", "rich.table", "ruptures", "scipy.special", "typer", "weir.load_spec",
     "weir.audit", "weir.compat.jmx", "weir.findings", "weir.generators.engine", "weir.lab.study_run", "weir.objective", "weir.report",
     "weir.scenario", "weir.stats.steady", "weir.store",
 )  # fmt: skip
-# What a user waits for and a test need not: loads whose only purpose is to find or to prove something beside the test's
-# own load.
+# Times that matter for a user but not for tests: additional loads that find or prove something.
 _SHORTENED = {
     "weir.lab.trial_generator._NULL_SERVER_S": 0.15,
     "weir.lab.capacity_probe._PROBE_S": 0.5,
@@ -41,7 +38,7 @@ _MAX_REQUEST = 256 * 1024
 
 
 class WarmServer:
-    """The process that forks, and the way to it. A context manager."""
+    """The process that forks, with the connection to it. A context manager."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -49,7 +46,7 @@ class WarmServer:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_REQUEST)
         with theirs:
             command = [sys.executable, __file__, str(theirs.fileno())]
-            # Whatever a test puts into its own environment goes with its request.
+            # Each request carries the test's own environment.
             self._process = subprocess.Popen(
                 command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
             )
@@ -57,13 +54,13 @@ class WarmServer:
     def start(
         self, words: Sequence[str], folder: str, environment: Mapping[str, str], streams: Sequence[int]
     ) -> tuple[int, socket.socket]:
-        """Starts `weir WORDS…`; returns its process id, and a socket on which its status comes when it has ended.
+        """Starts `weir WORDS…`; returns its process id, and a socket on which its status comes at its end.
 
         Args:
             words: the command line without `weir`.
-            folder: its working directory.
-            environment: all of its environment.
-            streams: file descriptors of its standard input, output and error.
+            folder: the working directory.
+            environment: the complete environment.
+            streams: file descriptors of standard input, output and error.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -80,7 +77,7 @@ class WarmServer:
 
 
 class WarmWeir(subprocess.Popen[str]):
-    """`weir WORDS…`, forked by the server: as `subprocess.Popen`, but no child of this process."""
+    """`weir WORDS…`, forked by the server. Works like `subprocess.Popen`, but is not a child of this process."""
 
     _told: socket.socket
     _server: WarmServer
@@ -90,7 +87,7 @@ class WarmWeir(subprocess.Popen[str]):
         pipe = subprocess.PIPE
         super().__init__(words, cwd=folder, stdout=pipe, stderr=pipe, text=True, env=dict(os.environ))
 
-    # The three methods of Popen that know of a child.
+    # These three methods of Popen handle the child.
 
     def _execute_child(self, words: Sequence[str], *rest: Any) -> None:
         (folder, environment), pipes = rest[4:6], rest[9:15]
@@ -106,7 +103,7 @@ class WarmWeir(subprocess.Popen[str]):
         except BlockingIOError:
             return 0, 0
         self._told.close()
-        # The server is gone, and its children with their parent.
+        # Without a status the server is gone, and its children too.
         return self.pid, int(status or signal.SIGKILL)
 
     def _internal_poll(self, *_: Any, **__: Any) -> int | None:
@@ -119,7 +116,7 @@ class WarmWeir(subprocess.Popen[str]):
 
 
 def main() -> None:
-    """Serves until the other end of the socket is closed; in a forked process it runs `weir`."""
+    """Serves until the other end of the socket is closed; a forked process runs `weir`."""
     control = socket.socket(fileno=int(sys.argv[1]))
     for name in _IMPORTED:
         importlib.import_module(name)
@@ -127,9 +124,9 @@ def main() -> None:
         module, _, constant = name.rpartition(".")
         assert isinstance(getattr(importlib.import_module(module), constant), float), f"{name} is gone"
         setattr(sys.modules[module], constant, value)
-    # What is here already is in no later collection: a fork would copy every page of it.
+    # Later collections skip the existing objects. Otherwise a fork would copy all of their pages.
     gc.freeze()
-    # By the descriptor of a child: its process id, and the socket that gets its status when it ends.
+    # By a child's descriptor: its process id, and the socket that gets its status at its end.
     running: dict[int, tuple[int, socket.socket]] = {}
     with selectors.DefaultSelector() as selector:
         selector.register(control, selectors.EVENT_READ)
@@ -165,7 +162,7 @@ def _tell_end(process: int, pid: int, where: socket.socket) -> None:
 
 
 def _become_weir(request: dict[str, Any], descriptors: Sequence[int]) -> None:
-    """Does in this process what `weir WORDS…` does in a new one."""
+    """Does in this process the work of `weir WORDS…` in a new process."""
     for number, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, number)
     for descriptor in descriptors:
@@ -173,7 +170,7 @@ def _become_weir(request: dict[str, Any], descriptors: Sequence[int]) -> None:
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    # As Python itself opens them: standard error keeps nothing that it could not write.
+    # Python opens the streams in the same way. Standard error keeps no text that it could not write.
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", buffering=1 if os.isatty(1) else -1, closefd=False)  # noqa: SIM115
     unbuffered = cast(BinaryIO, open(2, "wb", buffering=0, closefd=False))  # noqa: SIM115

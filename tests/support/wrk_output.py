@@ -1,5 +1,4 @@
-"""What scripts make of wrk's output: figures by name, in fixed units. Written as such scripts are, by patterns and by
-positions."""
+"""Parses wrk's output as scripts do, by patterns and positions: figures by name, in fixed units."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ _BYTES = {"B": 1.0, "KB": 2.0**10, "MB": 2.0**20, "GB": 2.0**30, "TB": 2.0**40}
 
 @dataclass
 class WrkFigures:
-    """All that the usual script takes out of a report."""
+    """The figures that a usual script reads from a report."""
 
     latency_ms: tuple[float, float, float]
     """Average, standard deviation, maximum."""
@@ -27,7 +26,7 @@ class WrkFigures:
 
 
 def parse(output: str) -> WrkFigures:
-    """The figures of a report, which must be all of what was printed from `Thread Stats` on."""
+    """Returns the figures of a report. Fails if the text from `Thread Stats` on has other lines."""
     found: dict[str, list[str]] = {}
     percentiles: dict[float, float] = {}
     errors = dict.fromkeys(("connect", "read", "write", "timeout"), 0)
@@ -89,11 +88,11 @@ _RUNNING_TEXT = re.compile(r"  \d+ requests in |  Socket errors:|  Non-2xx")
 
 
 def shape(output: str) -> list[str]:
-    """The lines with every figure replaced by what it is and where it ends: two reports of one layout have the same
+    """Returns the lines with every figure replaced by its kind and its end. Two reports of one layout have the same
     shape.
 
-    Figures in columns end at the same place however long they are, with room for two letters of a unit. Those within a
-    sentence stand where they come.
+    Figures in columns end at the same place with any length, with room for two letters of a unit. Figures in a sentence
+    keep their place.
     """
     lines = []
     for line in output.splitlines():

@@ -1,27 +1,27 @@
-//! What both loops have in common: open connections, the request, and how long its answer is.
+//! The common parts of both loops: open connections, the request, and the length of its response.
 
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Time for the server to accept one connection, as weir gives it.
+/// Time for the server to accept one connection; weir waits as long.
 const ACCEPT: Duration = Duration::from_micros(20);
 
-/// Connections that are open, and what is to be done on each.
+/// Open connections, the request that they all send, and the response's length.
 pub(crate) struct Client {
     pub(crate) streams: Vec<TcpStream>,
     pub(crate) request: Vec<u8>,
     pub(crate) answer_bytes: usize,
 }
 
-/// What a loop did.
+/// The result of a loop.
 pub(crate) struct Counted {
     pub(crate) answers: u64,
     pub(crate) elapsed_s: f64,
 }
 
 impl Client {
-    /// Opens the connections, and sends the request once on the first of them to learn how long an answer is.
+    /// Opens the connections and sends the request once on the first one, to learn the length of a response.
     pub(crate) fn connect(address: &str, request: Vec<u8>, connections: usize) -> io::Result<Self> {
         let mut streams = Vec::with_capacity(connections);
         for _ in 0..connections {
@@ -31,7 +31,7 @@ impl Client {
         }
         let first = streams
             .first_mut()
-            .ok_or_else(|| Error::new(ErrorKind::InvalidInput, "expected a connection at least"))?;
+            .ok_or_else(|| Error::new(ErrorKind::InvalidInput, "expected at least 1 connection"))?;
         let answer_bytes = length_of_answer(first, &request)?;
         std::thread::sleep(ACCEPT * u32::try_from(connections).unwrap_or(u32::MAX));
         Ok(Self {
@@ -42,8 +42,8 @@ impl Client {
     }
 }
 
-/// Answers that are whole with these bytes, on a connection of which `received` bytes of an answer had come. What comes beyond one
-/// answer cannot be: nobody asked for it.
+/// Adds received bytes to those of the same response and returns whether the response is complete. Fails if more bytes
+/// came than one response has, because each connection has one request at a time.
 #[inline]
 pub(crate) fn is_whole(received: &mut u32, bytes: usize, answer_bytes: usize) -> io::Result<bool> {
     *received += bytes as u32;
@@ -53,14 +53,14 @@ pub(crate) fn is_whole(received: &mut u32, bytes: usize, answer_bytes: usize) ->
     if *received as usize > answer_bytes {
         return Err(Error::new(
             ErrorKind::InvalidData,
-            "an answer is longer than the first one",
+            "a response is longer than the first one",
         ));
     }
     *received = 0;
     Ok(true)
 }
 
-/// The server ended a connection.
+/// Returns the error for a connection that the server closed.
 pub(crate) fn ended() -> Error {
     Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")
 }
@@ -82,7 +82,7 @@ fn length_of_answer(stream: &mut TcpStream, request: &[u8]) -> io::Result<usize>
     }
 }
 
-/// The length of head and body, once the head is there.
+/// Returns the length of head and body, or `None` until the head is complete.
 fn announced_length(received: &[u8]) -> io::Result<Option<usize>> {
     let Some(head) = received.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
         return Ok(None);
@@ -96,7 +96,7 @@ fn announced_length(received: &[u8]) -> io::Result<Option<usize>> {
         .ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidData,
-                "the first answer has no Content-Length",
+                "the first response has no Content-Length",
             )
         })
 }

@@ -1,5 +1,5 @@
-//! The loop on epoll: a request costs one `send`, one `recv` and its share of an `epoll_wait`. Sockets are registered once, edge-triggered;
-//! a `recv` that gave less than it could take has emptied its socket.
+//! The loop on epoll: a request costs one `send`, one `recv` and its share of an `epoll_wait`. Sockets are registered
+//! once, edge-triggered. A `recv` that does not fill the buffer has emptied the socket.
 
 use std::io::{self, Error};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use crate::client::{Client, Counted, ended, is_whole};
 const EVENTS: usize = 256;
 const RECEIVE_BYTES: usize = 64 * 1024;
 
-/// Asks on all connections until the time is over.
+/// Sends requests on all connections until the time is over.
 pub(crate) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     for (slot, stream) in client.streams.iter().enumerate() {
@@ -65,13 +65,13 @@ pub(crate) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
     })
 }
 
-/// The end is seen at least this often where no answer comes.
+/// The loop checks the time at least this often, also without responses.
 const TICK: rustix::event::Timespec = rustix::event::Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// A request is far smaller than a socket's buffer, so a partial write means something else is wrong.
+/// Fails after a partial write: a request is far smaller than a socket's buffer, so a partial write is an error.
 #[inline]
 fn send_all(stream: &TcpStream, request: &[u8]) -> io::Result<()> {
     match send(stream, request, SendFlags::NOSIGNAL)? {

@@ -1,10 +1,12 @@
-//! The bare loops: how many requests a second are left when a client does nothing but send and count?
+//! The bare loops: how many requests per second does a client reach that only sends and counts?
 //!
-//! A fixed number of connections, one thread, one fixed request. An answer is over when as many bytes came as the first one had; then the next
-//! request goes out on that connection. No parser, no clock but one look for each batch of events, no histogram: whatever a load generator
-//! needs beyond this is its own. Twice: on epoll and on io_uring. For orientation beside real generators, not as one of them.
+//! A loop has a fixed number of connections, one thread and one fixed request. All responses have the length of the
+//! first. After a complete response the loop sends the next request on the same connection. There is no parser and no
+//! histogram, and one look at the clock per batch of events, so a load generator's further costs are its own. One loop
+//! uses epoll, one io_uring. They are a reference beside the generators, not generators.
 //!
-//! `weir-bench-bare epoll|io_uring ADDRESS REQUEST_FILE CONNECTIONS DURATION_S` prints one JSON object. Bind it to a CPU with taskset.
+//! `weir-bench-bare epoll|io_uring ADDRESS REQUEST_FILE CONNECTIONS DURATION_S` prints one JSON object. Bind it to a
+//! CPU with taskset.
 
 mod client;
 mod epoll;

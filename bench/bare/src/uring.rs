@@ -1,5 +1,5 @@
-//! The loop on io_uring: no system call for a request. Receiving is asked for once a connection and goes on into shared buffers; sends
-//! are gathered and submitted by the next wait. A send that worked is not reported.
+//! The loop on io_uring, without a system call per request. One receive operation per connection fills shared buffers
+//! again and again. The next wait submits all pending sends. The kernel reports only failed sends.
 
 mod ring;
 
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::client::{Client, Counted, ended, is_whole};
 use ring::Ring;
 
-/// Asks on all connections until the time is over.
+/// Sends requests on all connections until the time is over.
 pub(crate) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
     let mut ring = Ring::new(client.streams.len(), client.request)?;
     let mut received = vec![0_u32; client.streams.len()];
@@ -34,7 +34,7 @@ pub(crate) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
                         ring.send(stream, completed.slot)?;
                     }
                 }
-                // All buffers were full: they are empty when this request is submitted.
+                // All buffers were full; they are empty again when the new receive is submitted.
                 Err(Errno::NOBUFS) => {}
                 Err(errno) => return Err(errno.into()),
             }

@@ -1,4 +1,4 @@
-//! Both loops on a server that answers whatever it is asked, in two pieces.
+//! Runs both loops on a server that sends every response in two pieces.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 const ANSWER: [&[u8]; 2] = [b"HTTP/1.1 200 OK\r\nContent-Len", b"gth: 5\r\n\r\nhello"];
 
-/// The server's threads end with the test's process.
+/// Starts a server, whose threads end with the test's process.
 fn server() -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;

@@ -1,9 +1,10 @@
-//! The floor under response times: what is left when a client does nothing but wait for one answer at a time.
+//! The floor of response times: what does a client measure that only waits for one response at a time?
 //!
-//! One connection, one thread. It spins until a request is due, writes it with one system call, and spins on a non-blocking read until the
-//! whole answer is there. No event loop, no timer, no parser: whatever a load generator adds to these times is its own. Where an answer
-//! takes longer than the distance between two requests, the next one is late, and its waiting counts, as in any open loop. What is not
-//! sent when the time is over is left: at a rate beyond all reach, what it achieves is the most that one connection can carry.
+//! The client has one connection and one thread. It spins until a request is due, writes it with one system call, and
+//! spins on a non-blocking read until the response is complete. Without event loop, timer and parser it adds almost
+//! nothing to a time. After a slow response the next request is late, and its wait counts, as in any open loop.
+//! Requests that are unsent at the end are left out. So a rate that is too high shows the most that one connection can
+//! carry.
 //!
 //! `weir-bench-floor ADDRESS PATH RATE_RPS DURATION_S` prints one JSON object. Bind it to a CPU with taskset.
 
@@ -102,7 +103,7 @@ fn measure(arguments: &Arguments) -> io::Result<Measured> {
         if received != answer_bytes || !buffer.starts_with(b"HTTP/1.1 200 ") {
             return Err(Error::new(
                 ErrorKind::InvalidData,
-                "an answer differs from the first one in status or length",
+                "a response differs from the first one in status or length",
             ));
         }
         measured
@@ -112,13 +113,13 @@ fn measure(arguments: &Arguments) -> io::Result<Measured> {
             .service_time_ns
             .saturating_record(nanoseconds(answered - written));
     }
-    // Where every request was sent, the last one's distance to the next belongs to the time.
+    // If all requests were sent early, the rest of the duration counts too.
     let elapsed_s = start.elapsed().as_secs_f64().max(arguments.duration_s);
     measured.achieved_rps = measured.response_time_ns.len() as f64 / elapsed_s;
     Ok(measured)
 }
 
-/// Asks once, outside the measurement, and reads head and `Content-Length`; every later answer must be as long.
+/// Sends one request outside the measurement and reads head and `Content-Length`. Later responses must be as long.
 fn length_of_first_answer(
     stream: &mut TcpStream,
     request: &[u8],
@@ -142,7 +143,7 @@ fn length_of_first_answer(
             .ok_or_else(|| {
                 Error::new(
                     ErrorKind::InvalidData,
-                    "the first answer has no Content-Length",
+                    "the first response has no Content-Length",
                 )
             })?;
         if received >= head + 4 + body {
@@ -151,7 +152,7 @@ fn length_of_first_answer(
     }
 }
 
-/// A request is far smaller than a socket's buffer, so a partial write means something else is wrong.
+/// Fails after a partial write: a request is far smaller than a socket's buffer, so a partial write is an error.
 fn write_at_once(stream: &mut TcpStream, request: &[u8]) -> io::Result<()> {
     match stream.write(request)? {
         written if written == request.len() => Ok(()),

@@ -1,4 +1,4 @@
-// The workloads hello and echo on Go's standard library.
+// Serves the workloads hello and echo with Go's standard library.
 package main
 
 import (
@@ -41,7 +41,7 @@ func main() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", hello)
 	mux.HandleFunc("POST /bench/receive_data", receiveData)
-	// Without a limit a client that sends nothing keeps its goroutine for ever: the zero value is for tests.
+	// Without a limit a client that sends nothing would keep its goroutine for ever.
 	server := &http.Server{Addr: *address, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -49,7 +49,7 @@ func main() {
 	ended := make(chan error, 1)
 	go func() {
 		<-stop.Done()
-		// Answers what is being asked, for less time than one who stops servers usually waits.
+		// Finishes the current requests, in less time than a supervisor usually waits.
 		grace, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		ended <- server.Shutdown(grace)

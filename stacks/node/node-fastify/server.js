@@ -1,11 +1,11 @@
-// The workloads hello and echo in Fastify.
+// Serves the workloads hello and echo with Fastify.
 import Fastify from 'fastify';
 
 const app = Fastify();
 
 app.get('/', () => 'Hello, world!');
 
-// Told the shape of an answer, Fastify writes it with a serialiser made for it: its own way to be fast.
+// With a response schema Fastify writes the response with a serialiser made for this schema, which is faster.
 const receipt = {
   type: 'object',
   properties: { received: { type: 'boolean' }, data: { type: 'object', additionalProperties: true } },

@@ -1,4 +1,4 @@
-"""The workloads `hello` and `echo` in FastAPI."""
+"""Serves the workloads `hello` and `echo` with FastAPI."""
 
 from typing import Any
 

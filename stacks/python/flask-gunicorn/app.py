@@ -1,4 +1,4 @@
-"""The workloads `hello`, `echo`, `ping` and `cpu` in Flask."""
+"""Serves the workloads `hello`, `echo`, `ping` and `cpu` with Flask."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ ROUNDS = 1000
 
 app = Flask(__name__)
 
-# Keeps connections to the upstream, as many as a worker has threads: requests keeps up to 10.
+# requests keeps up to 10 connections to the upstream, enough for the threads of a worker.
 upstream = requests.Session()
 
 

@@ -1,4 +1,4 @@
-"""The workloads `hello`, `echo`, `ping` and `cpu` in Sanic."""
+"""Serves the workloads `hello`, `echo`, `ping` and `cpu` with Sanic."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ app = Sanic("weir")
 
 @app.before_server_start
 async def open_client(app: Sanic) -> None:
-    # As many connections to the upstream as there are requests that wait for it; the default ends at 100.
+    # As many connections to the upstream as waiting requests; aiohttp's default is at most 100.
     app.ctx.upstream = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), raise_for_status=True)
 
 
@@ -43,7 +43,7 @@ blocking_client = requests.Session()
 
 
 async def blocking_ping(request: Request) -> HTTPResponse:
-    """What must not be done: it waits on the event loop, and everybody with it."""
+    """Blocks the event loop, and with it all other requests: a common mistake."""
     answer = blocking_client.get(UPSTREAM)
     answer.raise_for_status()
     return raw(answer.content, content_type=answer.headers["Content-Type"])

@@ -15,7 +15,7 @@ with listening_socket() as listener, select.epoll() as poll:
             if descriptor in connections:
                 connection, head = connections[descriptor]
                 if proceed(connection, head):
-                    # Closing it has taken it out of the poll.
+                    # Closing the socket has removed it from the poll.
                     del connections[descriptor]
                 continue
             while True:

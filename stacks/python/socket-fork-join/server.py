@@ -1,4 +1,4 @@
-"""A process per connection, and a parent that waits for each before it accepts the next: built wrong on purpose."""
+"""Starts a process per connection and waits for it before the next connection: built wrong on purpose."""
 
 import multiprocessing
 

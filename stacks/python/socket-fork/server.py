@@ -10,10 +10,10 @@ forking = multiprocessing.get_context("fork")
 with listening_socket() as listener:
     while True:
         connection, _ = listener.accept()
-        # The child has a copy; the connection ends when both are closed.
+        # The child has a copy of the socket. The connection ends when both copies are closed.
         with connection:
             try:
-                # Each start takes the children that have ended, so that no more than the last few are zombies.
+                # Each start reaps the ended children, so at most the last few stay zombies.
                 forking.Process(target=answer, args=(connection,)).start()
             except OSError as error:
                 print(f"a client was turned away: {error}", file=sys.stderr)

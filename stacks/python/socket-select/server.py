@@ -5,7 +5,8 @@ import socket
 
 from answering import listening_socket, proceed
 
-# select knows descriptors below FD_SETSIZE, 1024, alone; beyond these the clients wait in the backlog. Some are the process's own.
+# select knows only descriptors below FD_SETSIZE (1024), and the process needs some of them. Other clients wait in the
+# backlog.
 MOST_CONNECTIONS = 1000
 
 heads: dict[socket.socket, bytearray] = {}

@@ -1,7 +1,8 @@
-"""What the socket servers have in common: where they listen, what they wait for, and the answer.
+"""The common code of the socket servers: the listening socket, the reading of a request, and the response.
 
-Each reads a request to the end of its head, answers with a short text and closes the connection, as HTTP/1.0 does. What they differ in, how
-they wait for connections and who answers them, stands in their own files. Each of their folders links to this one.
+Each server reads a request to the end of its head, sends a short text and closes the connection, as in HTTP/1.0. The
+servers' own files hold the differences: how they wait for connections, and who answers. Each of their folders links to
+this file.
 """
 
 import argparse
@@ -13,7 +14,7 @@ _READ_BYTES = 65536
 
 
 def asked() -> argparse.Namespace:
-    """What the command line says: `address`, `port` and `backlog`."""
+    """Returns `address`, `port` and `backlog` from the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--address", required=True)
     parser.add_argument("--port", type=int, required=True)
@@ -22,20 +23,20 @@ def asked() -> argparse.Namespace:
 
 
 def listening_socket() -> socket.socket:
-    """A socket that listens where the command line says."""
+    """Returns a socket that listens at the address of the command line."""
     where = asked()
     return socket.create_server((where.address, where.port), backlog=where.backlog)
 
 
 def proceed(connection: socket.socket, head: bytearray) -> bool:
-    """Takes what has come on a connection, and answers and closes it once that is a whole request.
+    """Reads from a connection; after a whole request, answers and closes the connection.
 
     Args:
         connection: blocking, or known to be readable.
-        head: what had come before; grows.
+        head: the bytes that came before; grows.
 
     Returns:
-        Whether the connection is done with: answered, or left by its client.
+        Whether the connection is finished: answered, or left by its client.
     """
     try:
         part = connection.recv(_READ_BYTES)
@@ -43,7 +44,8 @@ def proceed(connection: socket.socket, head: bytearray) -> bool:
         if part and END_OF_HEAD not in head:
             return False
         if part:
-            # All of it at once, from a non-blocking socket too: nothing else waits in the buffer of a connection with one answer.
+            # One call sends the whole response, also on a non-blocking socket, because the buffer of the connection is
+            # empty.
             connection.send(ANSWER)
     except ConnectionError:
         pass
@@ -52,7 +54,7 @@ def proceed(connection: socket.socket, head: bytearray) -> bool:
 
 
 def answer(connection: socket.socket) -> None:
-    """Answers a connection to its end; blocks as long as that takes."""
+    """Answers and closes a connection; blocks until the connection is closed."""
     head = bytearray()
     while not proceed(connection, head):
         pass

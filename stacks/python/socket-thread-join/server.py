@@ -1,4 +1,4 @@
-"""A thread per connection, and a main thread that waits for each before it accepts the next: built wrong on purpose."""
+"""Starts a thread per connection and waits for it before the next connection: built wrong on purpose."""
 
 import threading
 

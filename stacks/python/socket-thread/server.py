@@ -9,7 +9,7 @@ with listening_socket() as listener:
     while True:
         connection, _ = listener.accept()
         try:
-            # Daemons, so that a client who keeps its connection open does not keep the server from ending.
+            # Daemon threads do not keep the server from ending while a client keeps its connection open.
             threading.Thread(target=answer, args=(connection,), daemon=True).start()
         except RuntimeError as error:
             print(f"a client was turned away: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""One thread group of a test plan, converted; `tests/compat/jmx` looks at how plans are read."""
+"""Tests the conversion of one thread group of a test plan; `tests/compat/jmx` tests the reading of plans."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ Converted = Callable[..., Conversion]
 
 @pytest.fixture
 def converted(tmp_path: Path) -> Converted:
-    """A function that converts a plan of some elements, with further arguments."""
+    """Returns a function that converts a plan of some elements, with further arguments."""
 
     def convert_plan(*elements: str, arguments: tuple[str, ...] = ()) -> Conversion:
         path = tmp_path / "plan.jmx"

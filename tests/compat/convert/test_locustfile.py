@@ -1,4 +1,4 @@
-"""Locustfiles in the shapes that people write them in, read into scenarios."""
+"""Tests how locustfiles in their usual forms become scenarios."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ HOST = ("--host", "http://h:1")
 
 @pytest.fixture
 def converted(tmp_path: Path) -> Converted:
-    """A function that reads a locustfile, below the usual imports, with arguments of `locust`."""
+    """Returns a function that reads the lines after the usual imports of a locustfile, with arguments of `locust`."""
 
     def convert_file(body: str, *arguments: str) -> Conversion:
         path = tmp_path / "locustfile.py"
@@ -29,7 +29,7 @@ def converted(tmp_path: Path) -> Converted:
 
 
 def user(*calls: str, wait: str = "", decorator: str = "@task") -> str:
-    """A user class with a task for each call, or one for several that are given as lines."""
+    """Returns a user class with one task for each call, or for each list of lines."""
     tasks = "".join(
         f"    {decorator}\n    def t{index}(self):\n" + "".join(f"        {line}\n" for line in call.splitlines())
         for index, call in enumerate(calls)

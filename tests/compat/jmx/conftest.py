@@ -1,4 +1,4 @@
-"""Reads test plans that a test writes in few words."""
+"""Reads short test plans."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ Read = Callable[..., TestPlan]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """A function that reads a plan from its text, with properties as keywords."""
+    """Returns a function that reads a plan from its text, with properties as keywords."""
 
     def read_text(text: str, **properties: str) -> TestPlan:
         path = tmp_path / "plan.jmx"

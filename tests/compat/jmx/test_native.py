@@ -1,4 +1,4 @@
-"""Thread groups as loads of weir's own."""
+"""Tests thread groups as loads of weir."""
 
 import csv
 import io
@@ -80,7 +80,7 @@ def test_a_constant_wait_before_the_first_request_puts_all_beginnings_off(read: 
 def test_a_random_wait_before_the_first_request_spreads_the_beginnings(read: Read) -> None:
     at_once = only(read, group(get(), uniform_timer("1000", "2000"), threads=4))
     assert users(at_once) == ((0.0, 0.0), (1.0, 0.0), (3.0, 4.0))
-    # Of a ramp of 4 s and a wait of up to 2 s the sum is spread as a trapezoid.
+    # With a ramp of 4 s and a wait of up to 2 s, the beginnings have a trapezoidal distribution.
     profile = users(only(read, group(get(), uniform_timer("0", "2000"), threads=800, ramp=4)))
     assert isinstance(profile, tuple)
     assert [value_at(profile, t_s) for t_s in (0.0, 2.0, 3.0, 4.0, 6.0)] == pytest.approx([0, 200, 400, 600, 800])

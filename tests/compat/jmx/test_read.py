@@ -1,4 +1,4 @@
-"""What a test plan asks for, and which of its elements apply to which samplers."""
+"""Tests the requests of a test plan, and which elements apply to which samplers."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What stands for what in the texts of a test plan."""
+"""Tests references such as `${host}` in the texts of a test plan."""
 
 import doctest
 
@@ -15,7 +15,7 @@ ELEMENT = Element("HTTPSamplerProxy", {}, line=1)
 
 
 def scope(problems: list[str]) -> Scope:
-    """A scope that adds what it reports of `ELEMENT` to `problems`."""
+    """Returns a scope that adds its reports about `ELEMENT` to `problems`."""
     return Scope(
         lambda element, problem: problems.append(problem),
         properties={"threads": "20", "empty": ""},
@@ -50,12 +50,12 @@ def test_the_examples_in_the_docstrings_hold() -> None:
         ("a${__UUID}b${__UUID()}", "a{{uuid}}b{{uuid}}"),
         ("${id}", "{{csv users.id}}"),
         ("${user}", "{{csv users.user}}"),
-        # JMeter sends what it does not know as it is written.
+        # JMeter sends unknown references unchanged.
         ("${unknown}", "${unknown}"),
         ("${host", "${host"),
         ("${__P(threads", "${__P(threads"),
         ("100 $", "100 $"),
-        # Backslashes mean something only beside a reference.
+        # A backslash is special only beside a reference.
         (r"a\,b", r"a\,b"),
         (r"\${host} ${host}", "${host} example.org"),
         (r"${__P(none,a\,b)}", "a,b"),

@@ -1,4 +1,4 @@
-"""What came of a plan, from request logs to JMeter's rows, tables and lines."""
+"""Tests JMeter's rows, tables and lines, made from request logs of a plan."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ MS = 1_000_000
 
 
 def log(*requests: dict[str, Any]) -> Any:
-    """A request log; times in milliseconds, of a request that was right and took one unless it says otherwise."""
+    """Returns a request log with times in milliseconds. By default a request succeeds and takes 1 ms."""
     found = np.zeros(len(requests), REQUEST_DTYPE)
     for row, given in zip(found, requests, strict=True):
         due = given.get("due", 0)

@@ -1,4 +1,4 @@
-"""Files that are no test plans, or that are meant to hurt."""
+"""Tests files that are no test plans, and malicious files."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from weir.model.errors import UsageError
 
 
 def read(tmp_path: Path, text: str | bytes) -> str:
-    """What is said of a file."""
+    """Returns the error message for a file."""
     path = tmp_path / "plan.jmx"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(UsageError) as raised:

@@ -1,4 +1,4 @@
-"""Which Locust `weir locust` runs. Programs that `--python` may name: tests/end_to_end/locust."""
+"""Tests which Locust `weir locust` runs. tests/end_to_end/locust tests the programs that `--python` names."""
 
 import sys
 import tomllib

@@ -1,4 +1,5 @@
-"""Kinds of failures, by what clients raise. The plugin itself runs inside Locust: tests/end_to_end/locust."""
+"""Tests the kinds of failures that follow from a client's exceptions. tests/end_to_end/locust tests the plugin
+itself."""
 
 import http.client
 import socket

@@ -1,4 +1,4 @@
-"""Intervals and summaries of what processes of Locust report."""
+"""Tests intervals and summaries made from the reports of Locust's processes."""
 
 from collections.abc import Sequence
 from typing import Any

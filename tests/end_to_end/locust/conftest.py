@@ -1,4 +1,4 @@
-"""`weir locust`: a simple locustfile, a server that keeps the requests it got, and loads on it."""
+"""`weir locust` in tests: a simple locustfile, a server that keeps its requests, and loads on this server."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class Me(HttpUser):
 
 
 class Shop(ThreadingHTTPServer):
-    """A server that keeps the requests it got: (method, path)."""
+    """A server that keeps method and path of every request."""
 
     daemon_threads = True
 
@@ -41,20 +41,20 @@ class Shop(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[tuple[str, str]] = []
         self.clients: set[tuple[str, int]] = set()
-        """Ends of connections: a user has one each."""
+        """Addresses of connections; each user has one connection."""
         self.has_answered = threading.Condition()
         self.released = threading.Event()
-        """Requests of /hang are answered then."""
+        """When this is set, the server responds to requests of /hang."""
 
     def handle_error(self, *_: object) -> None:
-        """A user who is stopped under a request leaves a broken connection."""
+        """Reports no error: a user who is stopped during a request leaves a broken connection."""
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def wait_for(self, happened: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
-        """Until it is so after some request, as long as the process lives that makes them."""
+        """Waits until `happened` returns true after a request. Fails if the process that makes the requests ends."""
         with self.has_answered:
             while not self.has_answered.wait_for(happened, timeout=1):
                 assert process.poll() is None
@@ -90,12 +90,11 @@ class _Handler(BaseHTTPRequestHandler):
         raise AttributeError(name)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Prints no log."""
 
 
 @pytest.fixture
 def shop() -> Iterator[Shop]:
-    """The server."""
     with Shop() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -110,28 +109,29 @@ Locust = Callable[..., "Recorded"]
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A load that is over."""
+    """A finished load."""
 
     done: "subprocess.CompletedProcess[str]"
     weir: dict[str, Any]
-    """The load's JSON; empty if no load was recorded."""
+    """The load's JSON; empty if weir recorded no load."""
 
     @property
     def locust(self) -> dict[str, tuple[int, int]]:
         """Requests and failures by type and name, as Locust counts them."""
-        # Workers print theirs too, and the master is the last.
+        # Workers print a report too, and the master prints the last one.
         rows = json.loads(re.split(r"^(?=\[)", self.done.stdout, flags=re.MULTILINE)[-1])
         return {f"{row['method']} {row['name']}".strip(): (row["num_requests"], row["num_failures"]) for row in rows}
 
     @property
     def steps(self) -> dict[str, tuple[int, int]]:
-        """The same, as weir counts them."""
+        """Requests and failures by type and name, as weir counts them."""
         return {name: (step["ok"] + step["failed"], step["failed"]) for name, step in self.weir["steps"].items()}
 
 
 @pytest.fixture
 def locust(tmp_path: Path, weir: Weir) -> Locust:
-    """A function that writes a locustfile and runs `weir locust` on it, by default with two users for a second."""
+    """Returns a function that writes a locustfile and runs `weir locust` with it, by default with two users for a
+    second."""
 
     def run(source: str, host: str, *arguments: str, own: Sequence[str] = ()) -> Recorded:
         (tmp_path / "locustfile.py").write_text(source)
@@ -144,7 +144,7 @@ def locust(tmp_path: Path, weir: Weir) -> Locust:
 
 
 def intervals_of(path: Path) -> list[IntervalRow]:
-    """The intervals that `--out` has kept."""
+    """Returns the intervals that `--out` kept."""
     with RunReader(path) as reader:
         (trial,) = reader.trials()
         return reader.intervals(trial.id)
@@ -152,7 +152,7 @@ def intervals_of(path: Path) -> list[IntervalRow]:
 
 @contextmanager
 def running(start_weir: StartWeir, shop: Shop, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """A load without end, of which each user has begun."""
+    """Starts a load without end and waits until each user has made a request."""
     usual = ("--headless", "-H", shop.url, "-u", "2", "-r", "100", "--only-summary")
     process = start_weir("locust", "--weir-json", "a.json", "--out", "a.weir", *usual, *arguments)
     shop.wait_for(lambda: len(shop.clients) == 2, process)
@@ -160,7 +160,7 @@ def running(start_weir: StartWeir, shop: Shop, *arguments: str) -> Iterator["sub
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes below a process."""
+    """Returns all descendants of a process."""
     try:
         children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -169,7 +169,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def assert_they_end(pids: Sequence[int]) -> None:
-    """Waits until processes have ended, and kills what is left after a while."""
+    """Waits until the processes have ended; kills the rest after some time."""
     left = []
     for pid in pids:
         try:
@@ -185,6 +185,6 @@ def assert_they_end(pids: Sequence[int]) -> None:
 
 @pytest.fixture
 def two_processes(free_port: Callable[[], int]) -> tuple[str, ...]:
-    """The flags for two processes of Locust, which meet at a port of their own."""
+    """Returns the flags for two processes of Locust with a port of their own."""
     port = str(free_port())
     return ("--processes", "2", "--master-bind-port", port, "--master-port", port)

@@ -1,5 +1,4 @@
-"""`weir locust` as a command: its options and Locust's, signals, files that are wrong, the page, and processes that
-die."""
+"""`weir locust` as a command: its options and Locust's, signals, wrong files, the page, and processes that die."""
 
 import json
 import os
@@ -18,7 +17,7 @@ import pytest
 from tests.end_to_end.conftest import StartWeir, Weir
 from tests.end_to_end.locust.conftest import SIMPLE, Shop, assert_they_end, descendants, intervals_of, running
 
-# Asks once, and never lets go of the CPU again.
+# This user makes one request and then uses the CPU for ever.
 STUBBORN = (
     SIMPLE
     + """

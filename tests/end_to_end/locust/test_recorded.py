@@ -1,4 +1,4 @@
-"""weir's record of a load of Locust, beside Locust's own figures and the server's."""
+"""weir's record of a Locust load, compared with Locust's figures and the server's."""
 
 import re
 import subprocess
@@ -11,8 +11,8 @@ import pytest
 from tests.end_to_end.conftest import Weir
 from tests.end_to_end.locust.conftest import SIMPLE, Locust, Shop, intervals_of
 
-# Locust's master waits half a second for the last report of a worker: so that its figures are whole on a busy machine,
-# the load stops first, and Locust ends when all reports are there.
+# The load stops before Locust ends, because Locust's master waits only half a second for the workers' last reports. On
+# a busy machine its figures would be incomplete.
 EVERYTHING = """
 import gevent
 import locust.runners
@@ -94,7 +94,7 @@ def test_weir_counts_what_locust_counts(
     assert load.steps["GET /judged"][1] == load.steps["GET /judged"][0] > 0 == load.steps["GET /broken"][1]
     counts, errors = load.weir["requests"], load.weir["errors"]
     assert counts["ok"] + counts["failed"] == sum(requests for requests, _ in load.locust.values())
-    # Locust ends the pauses of its users when it stops them. A user whose pause ends in that moment loses one request.
+    # Locust ends its users' pauses when it stops them. If a pause ends at this moment, the user loses one request.
     assert counts["unanswered"] <= 6
     assert (counts["unsent"], counts["intended"]) == (0, counts["ok"] + counts["failed"] + counts["unanswered"])
     assert errors["timeout"] == load.steps["grpc wrong"][1]
@@ -141,7 +141,7 @@ def test_a_known_delay_is_the_response_time_and_a_request_counts_in_the_interval
     first_begun, first_ended = (
         next(one for one in intervals if getattr(one, count)) for count in ("sent", "completed")
     )
-    # Both intervals are 0.1 s long.
+    # Both intervals have a length of 0.1 s.
     assert 0.199 <= first_ended.start_s - first_begun.start_s <= times["max"] / 1e6 + 0.101
     assert any(one.in_flight == 1 and not one.completed for one in intervals)
 

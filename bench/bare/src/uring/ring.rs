@@ -1,8 +1,8 @@
-//! The ring and the memory it shares with the kernel: the only unsafe code of the bare loops.
+//! The ring and the memory that it shares with the kernel: the only unsafe code of the bare loops.
 //!
-//! What makes it sound: whatever the kernel may read or write later is never freed. The request, the receive buffers and their ring are
-//! leaked; there is one of these in the life of the process. Descriptors are borrowed from connections that outlive the loop, and a
-//! closed one would be wrong and not unsafe.
+//! The code is sound because it never frees memory that the kernel may use later. It leaks the request, the receive
+//! buffers and their ring, once per process. The connections outlive the loop, and a closed descriptor would cause an
+//! error but no unsafe access.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -18,31 +18,31 @@ use rustix::net::SendFlags;
 
 const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
-/// One for each connection, within these bounds: a power of two.
+/// Number of buffers: the number of connections within these bounds, rounded up to a power of two.
 const BUFFERS: std::ops::RangeInclusive<usize> = 64..=2048;
 const BUFFER_BYTES: usize = 4096;
 const BUFFER_GROUP: u16 = 0;
-/// The bit of a completion's tag that marks a send, which completes only when it failed.
+/// The bit of a completion's tag that marks a send. A send completes only if it failed.
 const SEND: u64 = 1 << 32;
 
-/// What came of a connection.
+/// An event on a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Completed {
     pub(super) slot: u32,
-    /// Bytes received, which nobody looks at: their buffer is the kernel's again.
+    /// Number of bytes received, or the error. The kernel has the buffer back already.
     pub(super) result: Result<u32, Errno>,
-    /// Whether receiving goes on by itself.
+    /// Whether the receive operation continues without a new request.
     pub(super) goes_on: bool,
 }
 
-/// See the module's description.
+/// The io_uring instance with its shared memory; the module's description says why the code is sound.
 pub(super) struct Ring {
     ring: IoUring,
     request: &'static [u8],
     completed: Vec<Completed>,
-    /// Buffers of what has completed, all given back before it is looked at.
+    /// Buffers of completed receives; all are given back before the caller sees the events.
     filled: Vec<u16>,
-    /// The first byte of the buffers, of which there are a power of two.
+    /// The first byte of the buffers; their number is a power of two.
     buffers: *const u8,
     count: u16,
     entries: *mut BufRingEntry,
@@ -50,7 +50,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// A ring for so many connections, on each of which the same request is sent.
+    /// Makes a ring for a number of connections that all send the same request.
     pub(super) fn new(connections: usize, request: Vec<u8>) -> io::Result<Self> {
         let count = connections
             .clamp(*BUFFERS.start(), *BUFFERS.end())
@@ -62,7 +62,7 @@ impl Ring {
             .build(SUBMISSIONS)?;
         let entries: *mut BufRingEntry = leaked_pages(count * size_of::<BufRingEntry>())?.cast();
         let buffers = leaked_pages(count * BUFFER_BYTES)?;
-        // SAFETY: the entries are page-aligned, that many, zeroed, and never freed.
+        // SAFETY: there are `count` entries, page-aligned, zeroed, and never freed.
         unsafe {
             ring.submitter().register_buf_ring_with_flags(
                 entries as u64,
@@ -85,13 +85,13 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Completes for each piece that comes, until it says that it does not go on.
+    /// Starts to receive. An event comes for each piece, until an event's `goes_on` is false.
     pub(super) fn receive(&mut self, socket: &impl AsRawFd, slot: u32) -> io::Result<()> {
         let entry = opcode::RecvMulti::new(descriptor(socket), BUFFER_GROUP).build();
         self.push(&entry.user_data(u64::from(slot)))
     }
 
-    /// Sends the request. Completes only when that failed.
+    /// Sends the request. An event comes only if the send failed.
     #[inline]
     pub(super) fn send(&mut self, socket: &impl AsRawFd, slot: u32) -> io::Result<()> {
         let entry = opcode::Send::new(
@@ -105,7 +105,7 @@ impl Ring {
         self.push(&entry.user_data(SEND | u64::from(slot)))
     }
 
-    /// Submits what was asked for and waits until something has completed, 100 ms at most.
+    /// Submits the pending operations and waits until one has completed, at most 100 ms.
     pub(super) fn submit_and_wait(&mut self) -> io::Result<()> {
         let time = Timespec::new().nsec(100_000_000);
         let entered = self
@@ -134,7 +134,7 @@ impl Ring {
         Ok(())
     }
 
-    /// One of what has completed.
+    /// Returns the next event of the last wait.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Completed> {
         self.completed.pop()
@@ -143,7 +143,7 @@ impl Ring {
     #[inline]
     fn push(&mut self, entry: &Entry) -> io::Result<()> {
         loop {
-            // SAFETY: the entry names the request, which is static, or no memory of its own.
+            // SAFETY: the entry points to the request, which is static, or to no memory.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return Ok(());
             }
@@ -158,11 +158,11 @@ impl Ring {
         }
     }
 
-    /// Lets the kernel fill a buffer again.
+    /// Gives a buffer back to the kernel.
     #[inline]
     fn give_back(&mut self, buffer: u16) {
         let index = usize::from(self.tail & (self.count - 1));
-        // SAFETY: the index is within the ring, and the kernel does not look at an entry beyond the tail.
+        // SAFETY: the index is within the ring, and the kernel does not read an entry beyond the tail.
         let entry = unsafe { &mut *self.entries.add(index) };
         entry.set_addr(
             self.buffers
@@ -171,8 +171,8 @@ impl Ring {
         entry.set_len(BUFFER_BYTES as u32);
         entry.set_bid(buffer);
         self.tail = self.tail.wrapping_add(1);
-        // SAFETY: the tail lies in the ring, aligned to its two bytes; the kernel reads it at any time, so that it is written
-        // atomically, after the entry.
+        // SAFETY: the tail lies in the ring, aligned to its two bytes. The kernel may read it at any time, so it is
+        // written atomically and after the entry.
         unsafe {
             let tail = BufRingEntry::tail(self.entries).cast_mut();
             AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);
@@ -185,9 +185,9 @@ fn descriptor(socket: &impl AsRawFd) -> Fd {
     Fd(descriptor)
 }
 
-/// Zeroed memory at the beginning of a page, never freed.
+/// Returns zeroed memory that begins at a page and is never freed.
 fn leaked_pages(bytes: usize) -> io::Result<*mut u8> {
-    // SAFETY: the address is the kernel's to choose, so that no other mapping is replaced.
+    // SAFETY: the kernel chooses the address, so no other mapping is replaced.
     let pages = unsafe {
         mmap_anonymous(
             std::ptr::null_mut(),

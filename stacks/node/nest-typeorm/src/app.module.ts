@@ -9,7 +9,7 @@ import { USERS } from './users.js';
 
 const controllers = [process.env.USER_IDS === '0-99' ? IdsFromZeroController : UserController];
 
-/** One server, or one for writes and those among which TypeORM draws one for each read. */
+/** One server, or one for writes and several for reads, of which TypeORM draws one for each read. */
 function servers() {
   const url = process.env.DATABASE_URL;
   const reads = process.env.DATABASE_READ_URLS?.split(' ');

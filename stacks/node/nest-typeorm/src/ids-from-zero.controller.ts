@@ -2,7 +2,7 @@ import { Controller, Get } from '@nestjs/common';
 import { UserController } from './user.controller.js';
 import type { UserRow } from './users.js';
 
-/** Flawed on purpose: nobody has id 0, and nobody looks whether somebody was found. */
+/** Wrong on purpose: no user has id 0, and the code does not check whether it found a user. */
 @Controller('user')
 export class IdsFromZeroController extends UserController {
   @Get('random')

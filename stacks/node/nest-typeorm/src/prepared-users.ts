@@ -2,7 +2,7 @@ import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import pg from 'pg';
 import type { UserRow, Users } from './users.js';
 
-/** Users through node-postgres alone: each query a statement that every connection prepares once, by its name. */
+/** Reads users with node-postgres only. Every connection prepares each named statement once. */
 @Injectable()
 export class PreparedUsers implements Users, OnModuleDestroy {
   private readonly pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: Number(process.env.DB_POOL) });

@@ -4,7 +4,7 @@ import { Repository } from 'typeorm';
 import { User } from './user.entity.js';
 import type { Users } from './users.js';
 
-/** Users through TypeORM's repository. */
+/** Reads users with TypeORM's repository. */
 @Injectable()
 export class TypeOrmUsers implements Users {
   constructor(@InjectRepository(User) private readonly users: Repository<User>) {}

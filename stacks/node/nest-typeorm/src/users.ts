@@ -1,4 +1,4 @@
-/** Where users come from. */
+/** A source of users. */
 export const USERS = Symbol('USERS');
 
 export interface UserRow {

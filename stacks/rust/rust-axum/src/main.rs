@@ -1,4 +1,4 @@
-//! The workloads `hello` and `echo` in axum.
+//! Serves the workloads `hello` and `echo` with axum.
 
 use std::error::Error;
 

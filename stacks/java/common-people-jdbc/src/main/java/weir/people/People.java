@@ -7,7 +7,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.core.RowMapper;
 import org.springframework.stereotype.Repository;
 
-/** The people, through JdbcTemplate: what is left without JPA. */
+/** Reads people with JdbcTemplate, without JPA. */
 @Repository
 public class People {
 

@@ -2,6 +2,6 @@ package weir.people;
 
 import org.springframework.data.repository.ListCrudRepository;
 
-/** The people, through Spring Data JPA. */
+/** Reads people with Spring Data JPA. */
 public interface People extends ListCrudRepository<Person, Integer> {
 }

@@ -2,6 +2,6 @@ package weir.people;
 
 import org.springframework.data.repository.reactive.ReactiveCrudRepository;
 
-/** The people, through Spring Data R2DBC. */
+/** Reads people with Spring Data R2DBC. */
 interface People extends ReactiveCrudRepository<Person, Integer> {
 }

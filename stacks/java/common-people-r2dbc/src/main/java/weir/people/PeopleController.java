@@ -5,7 +5,7 @@ import org.springframework.web.bind.annotation.RestController;
 
 import reactor.core.publisher.Flux;
 
-/** The workload {@code people}, the same under Spring MVC, which collects the rows without holding a thread, and under Spring WebFlux. */
+/** The workload {@code people}, for Spring WebFlux and Spring MVC. MVC holds no thread while the rows come. */
 @RestController
 class PeopleController {
 

@@ -1,5 +1,5 @@
 package weir.tickets;
 
-/** The answer of the workload {@code ticket-issue}. */
+/** The response of the workload {@code ticket-issue}. */
 public record IssuedTicket(int userId, String userName, int ticketId, String ticketName) {
 }

@@ -2,7 +2,7 @@ package weir.tickets;
 
 import java.util.List;
 
-/** The answer of the workload {@code ticket}. */
+/** The response of the workload {@code ticket}. */
 public record TicketAndUsers(int id, String name, int limitCount, List<Name> users) {
 
     /** A user without the password. */

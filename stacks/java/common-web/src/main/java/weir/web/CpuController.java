@@ -9,7 +9,7 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 
-/** The workload {@code cpu}. A few hundred microseconds of hashing: short enough to stay on the thread that took the request. */
+/** The workload {@code cpu}. It hashes for a few hundred microseconds, on the thread that took the request. */
 @RestController
 class CpuController {
 

@@ -8,7 +8,7 @@ import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.bind.annotation.RestController;
 
-/** The workload {@code echo}. As in the study, a pool of workers completes the answer, on Tomcat and Netty alike. */
+/** The workload {@code echo}. As in the study, a pool of workers completes the response, on Tomcat and Netty. */
 @RestController
 class EchoController {
 

@@ -5,7 +5,7 @@ import java.util.List;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 
-/** The workload {@code people}; the request's thread waits for the database. */
+/** The workload {@code people}. The request's thread waits for the database. */
 @RestController
 class PeopleController {
 

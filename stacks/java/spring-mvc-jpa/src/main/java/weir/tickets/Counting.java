@@ -3,13 +3,13 @@ package weir.tickets;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.stereotype.Component;
 
-/** How an issued ticket is counted. */
+/** The ways to count an issued ticket. */
 interface Counting {
 
-    /** Counts a ticket up, which was read in this transaction; false where it is sold out. */
+    /** Adds one to the count of a ticket read in this transaction; returns false if the ticket is sold out. */
     boolean countUp(Ticket ticket);
 
-    /** As the study had it: JPA writes the count that was read, plus one. Of two transactions that read the same count, one is lost. */
+    /** As in the study: JPA writes the count that was read, plus one. Concurrent transactions lose updates. */
     @Component
     @ConditionalOnProperty(name = "counting", havingValue = "read-modify-write")
     class ReadModifyWrite implements Counting {
@@ -24,7 +24,7 @@ interface Counting {
         }
     }
 
-    /** One statement reads and writes, so that the row's lock keeps the others out. */
+    /** One statement reads and writes, so the row's lock keeps other transactions out. */
     @Component
     @ConditionalOnProperty(name = "counting", havingValue = "atomic")
     class Atomic implements Counting {

@@ -7,7 +7,7 @@ import org.springframework.stereotype.Service;
 import org.springframework.transaction.annotation.Transactional;
 import org.springframework.web.server.ResponseStatusException;
 
-/** Issues tickets and shows them. */
+/** Issues tickets and returns them. */
 @Service
 class TicketOffice {
 

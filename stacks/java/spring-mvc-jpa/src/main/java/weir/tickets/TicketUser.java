@@ -8,7 +8,7 @@ import jakarta.persistence.GenerationType;
 import jakarta.persistence.Id;
 import jakarta.persistence.Table;
 
-/** That a user has a ticket. */
+/** A row that gives a ticket to a user. */
 @Entity
 @Table(name = "tbl_ticket_user")
 class TicketUser {

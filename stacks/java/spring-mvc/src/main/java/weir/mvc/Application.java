@@ -3,7 +3,7 @@ package weir.mvc;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 
-/** Spring MVC; the workloads that need no more than annotations are those of {@code common-web}. */
+/** Spring MVC, with the workloads of {@code common-web}, which need only annotations. */
 @SpringBootApplication(scanBasePackages = "weir")
 public class Application {
 

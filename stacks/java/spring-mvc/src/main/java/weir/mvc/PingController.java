@@ -7,7 +7,7 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.client.RestTemplate;
 
-/** The workload {@code ping}: the request's thread waits for the upstream. */
+/** The workload {@code ping}. The request's thread waits for the upstream. */
 @RestController
 class PingController {
 

@@ -8,7 +8,7 @@ import org.springframework.web.bind.annotation.RestController;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Schedulers;
 
-/** The workload {@code people}. JDBC blocks, so it waits on Reactor's pool of threads for that, whose size is bounded. */
+/** The workload {@code people}. JDBC blocks, so it runs on Reactor's bounded pool of threads. */
 @RestController
 class PeopleController {
 

@@ -5,13 +5,13 @@ import org.springframework.stereotype.Component;
 
 import reactor.core.publisher.Mono;
 
-/** How an issued ticket is counted. */
+/** The ways to count an issued ticket. */
 interface Counting {
 
-    /** Counts a ticket up, which was read in this transaction; false where it is sold out. */
+    /** Adds one to the count of a ticket read in this transaction; returns false if the ticket is sold out. */
     Mono<Boolean> countUp(Ticket ticket);
 
-    /** As the study had it: writes the count that was read, plus one. Of two transactions that read the same count, one is lost. */
+    /** As in the study: writes the count that was read, plus one. Concurrent transactions lose updates. */
     @Component
     @ConditionalOnProperty(name = "counting", havingValue = "read-modify-write")
     class ReadModifyWrite implements Counting {
@@ -28,7 +28,7 @@ interface Counting {
         }
     }
 
-    /** One statement reads and writes, so that the row's lock keeps the others out. */
+    /** One statement reads and writes, so the row's lock keeps other transactions out. */
     @Component
     @ConditionalOnProperty(name = "counting", havingValue = "atomic")
     class Atomic implements Counting {

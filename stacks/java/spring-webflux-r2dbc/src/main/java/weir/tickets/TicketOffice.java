@@ -7,7 +7,7 @@ import org.springframework.web.server.ResponseStatusException;
 
 import reactor.core.publisher.Mono;
 
-/** Issues tickets and shows them. */
+/** Issues tickets and returns them. */
 @Service
 class TicketOffice {
 

@@ -5,7 +5,7 @@ import java.time.LocalDateTime;
 import org.springframework.data.annotation.Id;
 import org.springframework.data.relational.core.mapping.Table;
 
-/** That a user has a ticket. */
+/** A row that gives a ticket to a user. */
 @Table("tbl_ticket_user")
 record TicketUser(@Id Integer id, LocalDateTime createTime, Integer userId) {
 

@@ -8,7 +8,7 @@ import reactor.core.publisher.Mono;
 
 interface Tickets extends ReactiveCrudRepository<Ticket, Integer> {
 
-    /** Counts up in the database; gives 0 where the ticket is sold out. */
+    /** Adds one to the count in the database; returns 0 if the ticket is sold out. */
     @Modifying
     @Query("UPDATE tbl_ticket SET count = count + 1 WHERE id = :id AND count < limit_count")
     Mono<Integer> countUp(Integer id);

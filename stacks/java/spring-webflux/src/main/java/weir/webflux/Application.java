@@ -3,7 +3,7 @@ package weir.webflux;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 
-/** Spring WebFlux; the workloads that need no more than annotations are those of {@code common-web}. */
+/** Spring WebFlux, with the workloads of {@code common-web}, which need only annotations. */
 @SpringBootApplication(scanBasePackages = "weir")
 public class Application {
 

@@ -8,7 +8,7 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.client.RestClient;
 
-/** What must not be done: a client that blocks, called on an event loop, so that every connection of that loop waits for the upstream. */
+/** A common mistake: a blocking client on an event loop, so all connections of the loop wait for the upstream. */
 @RestController
 @Profile("blocking")
 class BlockingPingController {
@@ -16,7 +16,7 @@ class BlockingPingController {
     private final RestClient upstream;
 
     BlockingPingController(@Value("${upstream.url}") String url) {
-        // Reactor Netty's client, which would be taken, refuses to block an event loop; the JDK's does as it is told.
+        // The JDK's client may block an event loop. Spring's choice, Reactor Netty's client, refuses to.
         this.upstream = RestClient.builder().baseUrl(url).requestFactory(new JdkClientHttpRequestFactory()).build();
     }
 

@@ -8,7 +8,7 @@ import org.springframework.http.client.ReactorResourceFactory;
 
 import reactor.netty.resources.LoopResources;
 
-/** As many event loops as asked for: where calls block them, each is one request at a time. */
+/** Sets the number of event loops. With blocking calls each event loop serves one request at a time. */
 @Configuration
 @Profile("blocking")
 class EventLoops {

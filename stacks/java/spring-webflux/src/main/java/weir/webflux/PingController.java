@@ -9,7 +9,7 @@ import org.springframework.web.reactive.function.client.WebClient;
 
 import reactor.core.publisher.Mono;
 
-/** The workload {@code ping}: no thread waits for the upstream. */
+/** The workload {@code ping}. No thread waits for the upstream. */
 @RestController
 @Profile("!blocking")
 class PingController {
