@@ -57,7 +57,7 @@ def test_a_stack_that_outgrows_its_memory_is_rejected_and_its_limit_is_named(
     assert done.returncode == 3, done.stderr
     with RunReader(tmp_path / "out" / "run.weir") as reader:
         reasons = " ".join(reader.trials()[0].result.verdict.texts)
-    assert "after the kernel had killed 1 process of it at its limit of memory" in reasons
+    assert "after the kernel had killed 1 process at the memory limit" in reasons
     assert servers_of(tmp_path) == []
 
 
