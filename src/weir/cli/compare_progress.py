@@ -16,7 +16,7 @@ _MAX_COLUMNS = 100
 
 
 class CompareProgress(RunObserver):
-    """Shows the current side, its rate and the answer so far. The caller must `close` it."""
+    """The progress display of a comparison: current side, rate and answer so far. The caller must call `close`."""
 
     def __init__(self, file: Path, budget_s: float, tell: Callable[[str], None], *, live: bool) -> None:
         self._file, self._budget_s, self._tell, self._live = file, budget_s, tell, live
@@ -25,7 +25,7 @@ class CompareProgress(RunObserver):
         self._current = self._answer = ""
 
     def on_step(self, text: str) -> None:
-        # Between trials the answer so far has the same news.
+        # After the first trial, the line with the answer so far shows the progress.
         if self._started is None:
             self._say(text)
 
@@ -60,7 +60,7 @@ class CompareProgress(RunObserver):
             self._tell(f"after block {blocks}, {self._describe_time()}: {self._answer}")
 
     def close(self) -> None:
-        """Removes the line. Closing twice does nothing."""
+        """Removes the progress line. A second call does nothing."""
         self._clear()
         self._live = False
 
