@@ -416,7 +416,7 @@ class LoadSpec:
             return
         for name in ("method", "headers", "body"):
             if value := getattr(self, name):
-                expected = f"expected it in the steps of {self.scenario_file or 'the scenario'}"
+                expected = f"expected this setting in the steps of {self.scenario_file or 'the scenario'}"
                 raise _error(names, name, f"found {value!r} together with {names['scenario']}, {expected}")
 
     def _tls(self, names: "Names") -> Tls | None:

@@ -84,7 +84,7 @@ def _report_defect(error: Exception) -> ExitCode:
         import traceback
 
         traceback.print_exception(error)
-    _say_error(f"a defect in weir: {type(error).__name__}: {error}", "WEIR_DEBUG=1 shows where; please report it")
+    _say_error(f"a defect in weir: {type(error).__name__}: {error}", "set WEIR_DEBUG=1 to see the place, and report it")
     return ExitCode.DEFECT
 
 

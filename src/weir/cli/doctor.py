@@ -53,7 +53,7 @@ def doctor(
     install: Annotated[bool, Option("--install", help="First install JMeter and Locust into the cache.")] = False,
     json_: options.Json = False,
 ) -> None:
-    """List present and missing programs, with install commands. Exit with 2 if weir itself lacks a program."""
+    """List present and missing programs, with install commands. Exit with 2 if weir itself cannot run."""
     failed = [*_install_generators()] if install else []
     stacks = read_all_stacks()
     needed = _list_labels((stack, stack.needs) for stack in stacks)
