@@ -11,7 +11,7 @@ __all__ = ["Check", "Csv", "Header", "JsonLines", "JsonPointer", "Pause", "Regex
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a name of `__all__` on first use: every command imports this module, and few need these names."""
+    """Loads a name of `__all__` at its first use, because few commands need these names."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -1,7 +1,7 @@
-"""A running `weir-engine`: a process whose standard output is a stream of NDJSON records.
+"""Runs `weir-engine` as a process that writes NDJSON records to its standard output.
 
-It ends when its standard input closes, so it never outlives weir. A thread reads its records, after the first one at
-nice 19, to take no CPU from the load.
+The engine ends when its standard input closes, so the engine never outlives weir. A thread reads the records. After the
+first record, this thread runs at nice 19 to leave the CPU to the load.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ _READER_NICE = 19
 
 
 class Closing(ABC):
-    """A context manager that closes itself at the end."""
+    """Base class of context managers that call `close` at the end of the context."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends its processes."""
+        """Ends the processes of this object."""
 
     def __enter__(self) -> Self:
         return self
@@ -35,9 +35,9 @@ class Closing(ABC):
 
 
 class Engine(ABC):
-    """A running subcommand of `weir-engine` on any machine. It reads JSON lines and writes records. The reader's thread
-    calls `on_record` with every record, and `on_end` at the end of the stream. An exception of `on_record` ends the
-    reading; `failure` stores it."""
+    """A running subcommand of `weir-engine` on any machine. The engine reads JSON lines and writes records. A thread
+    calls `on_record` with every record, and `on_end` at the end of the stream. If `on_record` raises an exception, the
+    thread stores the exception in `failure` and stops reading."""
 
     def __init__(self, name: str, on_record: Callable[[Record], None], on_end: Callable[[], None]) -> None:
         self.name = f"weir-engine {name}"
@@ -45,20 +45,20 @@ class Engine(ABC):
         self._on_record = on_record
         self._on_end = on_end
         self.error_record: Record | None = None
-        """Its own report of why it ended."""
+        """The engine's own error report. None: the engine has reported no error."""
 
     @property
     @abstractmethod
     def pid(self) -> int:
-        """Its process id on its machine."""
+        """Returns the engine's process id on the engine's machine."""
 
     @abstractmethod
     def write_line(self, value: Record) -> None:
-        """Writes one JSON line to its standard input, if the process still runs."""
+        """Writes one JSON line to the engine's standard input. Does nothing if the engine has ended."""
 
     @abstractmethod
     def close_input(self) -> None:
-        """Closes its standard input, which ends it."""
+        """Closes the engine's standard input, so that the engine ends."""
 
     @abstractmethod
     def signal(self, number: int) -> None:
@@ -66,18 +66,18 @@ class Engine(ABC):
 
     @abstractmethod
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits for the end of its stream and process; returns False after `timeout_s`."""
+        """Waits until the engine's stream and process have ended. Returns False after `timeout_s` seconds."""
 
     @abstractmethod
     def end(self, grace_s: float = 10.0) -> None:
-        """Closes its input, waits for its end, and kills it if that takes longer than `grace_s`."""
+        """Closes the engine's standard input, and waits for the engine's end. Kills the engine after `grace_s`."""
 
     @abstractmethod
     def _ending(self) -> tuple[int | None, bytes]:
-        """Returns its exit status, negative for a signal, and its standard error."""
+        """Returns the engine's exit status and standard error. A negative exit status is the number of a signal."""
 
     def error(self) -> WeirError:
-        """Returns why it ended, by its own report or its exit status. Call after `wait`."""
+        """Returns the error that ended the engine, from the engine's report or exit status. Call `wait` first."""
         if self.error_record is not None:
             kind = UsageError if self.error_record.get("code") == ExitCode.USAGE else TargetError
             return kind(str(self.error_record.get("message")), hint=str(self.error_record.get("hint") or ""))
@@ -87,7 +87,7 @@ class Engine(ABC):
         return TargetError(f"{self.name} ended unexpectedly {how}" + (f": {text[-500:]}" if text else ""))
 
     def _read_lines(self, lines: Iterable[bytes]) -> None:
-        """Runs on the reader's thread."""
+        """Passes each record to `on_record` until the stream ends. Runs on the reader's thread."""
         is_first = True
         try:
             for line in lines:
@@ -108,12 +108,12 @@ class Engine(ABC):
 
 
 StartEngine = Callable[..., Engine]
-"""Starts a subcommand of `weir-engine`, on this machine (`EngineProcess`) or on another. Takes the subcommand with its
-arguments, `on_record` and `on_end`."""
+"""A function that starts a subcommand of `weir-engine`, on this machine (`EngineProcess`) or on another machine.
+Parameters: the subcommand with its arguments, `on_record` and `on_end`."""
 
 
 class EngineProcess(Engine):
-    """A running subcommand of `weir-engine` on this machine, on these CPUs or on those of this thread. See `Engine`."""
+    """A running subcommand of `weir-engine` on this machine. `cpus`: CPUs of the engine; empty: CPUs of this thread."""
 
     def __init__(
         self,
@@ -133,9 +133,9 @@ class EngineProcess(Engine):
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    # Neither gets the terminal's signals: Ctrl-C reaches only weir. A generator stays in weir's
-                    # session: if the kernel groups CPU time by session ("autogroup"), niceness counts only within a
-                    # session. The host sets that of its own session.
+                    # Ctrl-C at the terminal reaches only weir, not the engine. A generator stays in weir's session: if
+                    # the kernel groups CPU time by session ("autogroup"), niceness counts only within a session. The
+                    # host sets the niceness of its own session.
                     start_new_session=leads_session,
                     process_group=-1 if leads_session else 0,
                 )
@@ -200,7 +200,7 @@ class EngineProcess(Engine):
 
 @contextlib.contextmanager
 def pin_to_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Binds this thread, and what it starts within the context, to CPUs; without CPUs changes nothing."""
+    """Binds this thread and its new processes and threads to CPUs within the context. Empty `cpus` change nothing."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus or before)
     try:

@@ -1,11 +1,11 @@
-"""A run as polars frames, for notebooks: one row a trial, an interval, a reading, a comparison.
+"""Returns a run as polars frames for notebooks. A row is a trial, an interval, a reading, a comparison or a metric.
 
     >>> from weir import frames                                  # doctest: +SKIP
     >>> run = frames.read("runs/sync-vs-async-1")                # doctest: +SKIP
     >>> run.trials().group_by("stack").agg(pl.col("throughput_rps").median())   # doctest: +SKIP
 
-Reads the run file alone. Times are in seconds and microseconds as the columns' names say; a figure that a trial cannot
-give is null.
+This module reads only the run file. The names of columns state the units, such as `_s` and `_us`. A figure that a trial
+does not have is null.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,19 +29,18 @@ _Rows = Callable[[RunReader, int], Sequence[Any]]
 
 
 class Run:
-    """The tables of a run. Each call reads the file, which may still grow."""
+    """The tables of a run. Each method reads the run file again, because a running study adds rows to the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def findings(self) -> RunFindings:
-        """Returns all conclusions, as `weir report --json` does. Raises WeirError: the run file is damaged."""
+        """Returns all findings of the run. Raises WeirError if the run file is damaged."""
         with RunReader(self._path) as reader:
             return of_run(reader)
 
     def trials(self) -> pl.DataFrame:
-        """Returns a row for each finished trial: cell, verdict, whether findings use it, and its value of each
-        metric."""
+        """Returns one row per finished trial: cell, verdict, value of each metric, and use in findings."""
         with RunReader(self._path) as reader:
             rows = [
                 {
@@ -58,19 +57,19 @@ class Run:
         return _frame(rows)
 
     def intervals(self) -> pl.DataFrame:
-        """Returns a row for each interval of a trial."""
+        """Returns one row per interval of each finished trial."""
         return self._rows(RunReader.intervals)
 
     def samples(self) -> pl.DataFrame:
-        """Returns a row for each reading of a process tree: CPU, memory, threads, bytes; counters are cumulative."""
+        """Returns one row per reading of a process tree: CPU, memory, threads and bytes. Counters are cumulative."""
         return self._rows(lambda reader, trial: reader.readings(SampleRow, trial))
 
     def thread_states(self) -> pl.DataFrame:
-        """Returns a row for each reading of the threads of one name: cumulative thread-seconds by state."""
+        """Returns one row per reading and thread name: the threads' cumulative time in each state, in seconds."""
         return self._rows(lambda reader, trial: reader.readings(ThreadStateRow, trial))
 
     def comparisons(self) -> pl.DataFrame:
-        """Returns a row for each comparison: ratio, interval, outcome, sentence."""
+        """Returns one row per comparison of two stacks: ratio, confidence interval, outcome and sentence."""
         rows = []
         for point in self.findings().points:
             for found in point.comparisons:
@@ -79,7 +78,7 @@ class Run:
         return _frame(rows)
 
     def measures(self) -> pl.DataFrame:
-        """Returns a row for each metric of a stack at a point: its value over trials with its interval."""
+        """Returns one row per point, stack and metric: the value over all trials, with a confidence interval."""
         rows = [
             {
                 "point": point.label,
@@ -105,7 +104,7 @@ class Run:
 
 
 def read(path: str | Path) -> Run:
-    """Opens the run in a folder or file. Raises UsageError: there is none, or it is a single load."""
+    """Opens the run in a folder or file. Raises UsageError if the path holds no run, or only a single load."""
     with RunReader(Path(path)) as reader:
         if reader.info.is_load:
             problem = f"{reader.path}: found a single load, expected a run of a study"
@@ -119,5 +118,5 @@ def _cell(cell: Cell) -> dict[str, Any]:
 
 
 def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
-    # All rows decide on a column's type: the first may hold a null, and a coordinate only some cells have.
+    # polars needs all rows to find a column's type: the first row may hold a null or lack a coordinate.
     return pl.DataFrame([dict(row) for row in rows], infer_schema_length=None)

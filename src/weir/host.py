@@ -1,5 +1,5 @@
-"""Python interface of `weir-engine host`, which starts, samples and stops the processes of a trial. All its processes
-end when it is closed, or when this Python process ends."""
+"""Starts, samples and stops the processes of a trial through `weir-engine host`. All processes of a `Host` end when the
+`Host` is closed, or when this Python process ends."""
 
 import itertools
 import queue
@@ -15,18 +15,18 @@ from weir.model.records import Sample
 from weir.model.run_types import Limits, Network
 
 _ANSWER_S = 60.0
-"""Timeout of the host's answers; a stop has its grace period in addition."""
+"""Timeout of the host's replies, in seconds. A stop also has its grace period."""
 
 
 class HostGoneError(WeirError):
-    """The host has ended, with all its processes. Unlike a stack's failure this ends a run."""
+    """The host and all its processes have ended. This error ends the whole run; a stack's failure does not."""
 
     exit_code = ExitCode.TARGET
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user of this machine by id, with its own group only."""
+    """The ids of a user of this machine and of the user's only group."""
 
     uid: int
     gid: int
@@ -34,37 +34,37 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A started process."""
+    """A process that the host has started."""
 
     pid: int
     address: str
-    """Its IP address: loopback, or that of its own network."""
+    """The process's IP address: loopback, or an address in the process's own network."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """Whether the host can do something on this machine."""
+    """Whether the host can provide a feature on this machine."""
 
     possible: bool
     detail: str
-    """The means, or why not."""
+    """How the host provides the feature, or why the host cannot provide the feature."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Features of the host on this machine."""
+    """The features that the host can or cannot provide on this machine."""
 
     limits: Ability
     network: Ability
     port_translation: Ability
-    """For `Network.published_port`."""
+    """Needed for `Network.published_port`."""
     netem: Ability
-    """For `Network.delay_ms` and `Network.loss`."""
+    """Needed for `Network.delay_ms` and `Network.loss`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a process of the host ended. CPU times include all its descendants."""
+    """The end of a process that the host started. CPU times include all descendants of the process."""
 
     name: str
     exit_code: int | None
@@ -74,11 +74,11 @@ class Ended:
     cpu_system_s: float
     peak_rss_bytes: int
     oom_kills: int | None = None
-    """Number of its processes that the kernel killed at the memory limit; None without a limit."""
+    """Number of processes that the kernel killed at the memory limit. None: the process had no limit."""
     left_behind: tuple[str, ...] = ()
-    """Names of processes that it left after SIGTERM; the host killed them."""
+    """Names of descendants that still ran after SIGTERM. The host killed these descendants."""
     written: tuple[str, ...] = ()
-    """Files that it wrote outside its folder and did not remove; empty without `watch_writes`."""
+    """Files that the process wrote outside its folder and did not remove. Empty without `watch_writes`."""
 
     @property
     def how(self) -> str:
@@ -87,17 +87,17 @@ class Ended:
 
     @property
     def out_of_memory(self) -> str:
-        """Description of kills at the memory limit; empty without any."""
+        """Returns a description of the kernel's kills at the memory limit. Empty: the kernel killed no process."""
         if not self.oom_kills:
             return ""
         processes = "process" if self.oom_kills == 1 else "processes"
-        return f"after the kernel had killed {self.oom_kills} {processes} of it at its limit of memory"
+        return f"after the kernel had killed {self.oom_kills} {processes} at the memory limit"
 
 
 class Host(Closing):
-    """One `weir-engine host`; its paths and CPUs are those of the machine on which `start_engine` starts it. Raises
-    UsageError if the engine is missing, HostGoneError if the host did not start. All methods raise HostGoneError after
-    it has ended."""
+    """A running `weir-engine host`. Paths and CPUs belong to the machine on which `start_engine` starts the host.
+    Raises UsageError if the engine is missing, and HostGoneError if the host does not start. All methods raise
+    HostGoneError after the host has ended."""
 
     def __init__(self, start_engine: StartEngine = EngineProcess) -> None:
         self._answers: dict[int, queue.SimpleQueue[Record | None]] = {}
@@ -107,11 +107,11 @@ class Host(Closing):
         self._ended: dict[str, Ended] = {}
         self._changed = threading.Condition()
         self.is_gone = False
-        """Whether the host has ended, and its processes with it."""
+        """Whether the host and all its processes have ended."""
         self.on_sample: Callable[[Sample], None] = lambda _: None
         self.on_exit: Callable[[Ended], None] = lambda _: None
         self.on_gone: Callable[[], None] = lambda: None
-        """Called on the reader's thread when the host or its machine is gone."""
+        """A function that the reader's thread calls when the host or the host's machine is gone."""
         self._process = start_engine(["host"], on_record=self._take, on_end=self._stream_ended)
         hello = self._hello.get()
         if hello is None:
@@ -138,19 +138,19 @@ class Host(Closing):
         network: Network | None = None,
         watch_writes: bool = False,
     ) -> Started:
-        """Starts a process; raises TargetError if that fails.
+        """Starts a process. Raises TargetError if the start fails.
 
         Args:
-            name: unique name until it has ended.
+            name: name of the process, unique until the process has ended.
             argv: command and arguments.
-            tier: its tier, for samples.
-            cwd: its working directory.
-            env: its whole environment.
-            log: file to which its output is appended.
-            cpus: CPUs of the process and its descendants; empty: all.
-            user: its user; None: weir's user. Needs root.
-            limits: of the process and its descendants.
-            network: its own network; None: loopback.
+            tier: tier of the process in samples.
+            cwd: working directory of the process.
+            env: all environment variables of the process.
+            log: file to which the host appends the output of the process.
+            cpus: CPUs of the process and its descendants. Empty: all CPUs.
+            user: user of the process. None: weir's user. Any other user needs root.
+            limits: limits of the process and its descendants.
+            network: the process's own network. None: loopback.
             watch_writes: whether `Ended.written` lists files written outside `cwd` and the log's folder. Needs root.
         """
         with self._changed:
@@ -172,16 +172,16 @@ class Host(Closing):
         return Started(int(answer["pid"]), answer["address"] or "127.0.0.1")
 
     def stop(self, name: str, *, grace_s: float = 5.0) -> Ended:
-        """Stops a process and its descendants: SIGTERM, `grace_s`, SIGKILL."""
+        """Stops a process and its descendants with SIGTERM, and with SIGKILL after `grace_s` seconds."""
         return _parse_end(self._ask("stop", name=name, grace_s=grace_s, wait_s=_ANSWER_S + grace_s))
 
     def ended(self, name: str) -> Ended | None:
-        """Returns how a process ended by itself; None while it runs."""
+        """Returns the end of a process that has ended by itself. Returns None while the process runs."""
         with self._changed:
             return self._ended.get(name)
 
     def wait_ended(self, name: str, timeout_s: float | None = None) -> Ended | None:
-        """Waits until a process has ended by itself; returns None after `timeout_s`."""
+        """Waits until a process has ended by itself. Returns None after `timeout_s` seconds."""
         with self._changed:
             self._changed.wait_for(lambda: name in self._ended or self.is_gone, timeout_s)
             if name not in self._ended and self.is_gone:
@@ -189,18 +189,18 @@ class Host(Closing):
             return self._ended.get(name)
 
     def observe(self) -> None:
-        """Starts sampling; every sample goes to `on_sample`, on the reader's thread."""
+        """Starts sampling. The reader's thread passes every sample to `on_sample`."""
         self._ask("observe", period_s=0.1, memory_period_s=5.0)
 
     def unobserve(self) -> None:
         self._ask("unobserve")
 
     def sample(self) -> Sample:
-        """Takes one sample, with memory."""
+        """Takes and returns one sample, including memory figures."""
         return Sample.model_validate(self._ask("sample"))
 
     def capabilities(self) -> Capabilities:
-        """Returns the host's features on this machine, found by trying them."""
+        """Tries the host's features on this machine, and returns the results."""
         answer = self._ask("capabilities")
         return Capabilities(**{field.name: Ability(**answer[field.name]) for field in fields(Capabilities)})
 
@@ -215,7 +215,7 @@ class Host(Closing):
         cpus: Sequence[int] = (),
         user: User | None = None,
     ) -> Ended:
-        """Runs a command to its end; the command also ends if weir does."""
+        """Runs a command and waits for its end. The command also ends if weir ends."""
         self.start(name, argv, tier="build", cwd=cwd, env=env, log=log, cpus=cpus, user=user)
         ended = self.wait_ended(name)
         assert ended is not None
@@ -277,7 +277,7 @@ class Host(Closing):
     def _why_gone(self) -> WeirError:
         failure = self._process.failure
         if isinstance(failure, GeneratorError):
-            # Its machine is gone, by the agent's report.
+            # The agent has reported that the host's machine is gone.
             return HostGoneError(failure.message, hint=failure.hint)
         if isinstance(failure, WeirError):
             # An observer of samples failed, for example because the disk is full. The host itself works.

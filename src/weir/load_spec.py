@@ -1,9 +1,9 @@
-"""All settings of a load, declared once.
+"""Declares all settings of a load once.
 
-Each field of `LoadSpec` carries its flag, its key in study files, its help and its label in the live page's form.
-`weir load`, `[load]` of a study, the form, the printed command line and the reference follow from these fields.
-`to_plan` checks which settings go together, and returns the engine's plan. Errors name a setting by its flag
-(`FLAG_NAMES`) or its key (`KEY_NAMES`).
+Each field of `LoadSpec` has a flag, a key in study files, a help, and a label in the live page's form. weir derives
+`weir load`, `[load]` of a study, the form, the printed command line and the reference from these fields. `to_plan`
+rejects contradicting settings, and returns the engine's plan. Errors name a setting by its flag (`FLAG_NAMES`) or its
+key (`KEY_NAMES`).
 
 This module does not use pydantic: importing pydantic takes longer than all other imports of a short load.
 """
@@ -24,7 +24,7 @@ from weir.model.load import Arrivals, ClosedLoad, Load, LoadPlan, OpenLoad, Prof
 DEFAULT_CONNECTIONS = 64
 DEFAULT_DURATION_S = 10.0
 MAX_DURATION_S = 3600.0
-"""Default length of a load that can end earlier: after its requests or loops, or at its first failure."""
+"""Default maximum length of a load that ends after its requests or loops, or at its first failure."""
 MAX_PIPELINE = 1024
 _MAX_UNANSWERED = 1_000_000
 _PLAN_OPTIONS = (
@@ -35,20 +35,20 @@ _PLAN_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How people write one field of a load."""
+    """The flag, the key and the form label with which users set one field of a load."""
 
     flags: str
     """Spellings of the flag, such as `-R/--rate`."""
     help: str
-    """Effect and default of the flag."""
+    """Help text of the flag: effect and default."""
     metavar: str = ""
     """Placeholder of the flag's value. Empty: the flag has no value and sets `const`."""
     read: Callable[[str], Any] = str
     write: Callable[[Any], str] = str
     const: Any = True
     repeats: bool = False
-    """The flag may be repeated. The field is a tuple of `read`'s results. If the results are tuples of texts, the field
-    has the items of all these tuples."""
+    """Whether users may repeat the flag. The field is a tuple of `read`'s results. If the results are tuples of texts,
+    the field has the items of all these tuples."""
     key: str = ""
     """Key in study files, such as `load.ramp_s` or `matrix.users`. Empty: study files have no such key."""
     key_help: str = ""
@@ -57,7 +57,7 @@ class Setting:
     """Label in the live page's form. Empty: the form has no such field."""
     placeholder: str = ""
     is_secret: bool = False
-    """weir does not write the value to run files."""
+    """Whether weir keeps the value out of run files."""
 
 
 def _setting(default: Any, flags: str, help: str, **how: Any) -> Any:
@@ -65,7 +65,7 @@ def _setting(default: Any, flags: str, help: str, **how: Any) -> Any:
 
 
 def _read_scenario(file: str) -> dict[str, Any]:
-    # With pydantic, which only a scenario needs.
+    # `weir.scenario` imports pydantic, and only a scenario needs pydantic.
     from weir.scenario import read_scenario
 
     return read_scenario(Path(file))
@@ -80,7 +80,7 @@ _PEM = {"metavar": "FILE", "read": parsing.parse_pem_path}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSpec:
-    """The settings of a load that a user has given. None: not given."""
+    """The settings of a load. None: the user has not given this setting."""
 
     urls: tuple[str, ...] = ()
 
@@ -88,51 +88,54 @@ class LoadSpec:
 
     connections: int | None = _setting(
         None, "-c/--connections",
-        "Number of connections. Without --rate, each connection sends its next request after the response. Default: 64.", **_COUNT,
-        key="matrix.connections", label="Connections", placeholder="64",
+        "Number of connections. Without --rate, each connection sends a request after each response. Default: 64.",
+        **_COUNT, key="matrix.connections", label="Connections", placeholder="64",
     )  # fmt: skip
     users: Profile | None = _setting(
         None, "--users",
-        "Number of users, one connection each. Each sends its next request after the response. Examples: 200, 0s:0,50s:2000,60s:2000.",
+        "Number of users, each with a connection. A user waits for each response. Examples: 200, 0s:0,50s:2000.",
         **_PROFILE, key="matrix.users", label="or users", placeholder="200, or 0s:0,30s:500",
     )  # fmt: skip
     ramp_s: float | None = _setting(
         None, "--ramp", "With --users N: weir starts the users one by one over this time.", **_TIME, key="load.ramp_s",
-        key_help="With `matrix.users`: weir starts the users one by one over this time.", label="ramp of the users", placeholder="20s",
+        key_help="With `matrix.users`: weir starts the users one by one over this time.",
+        label="ramp of the users", placeholder="20s",
     )  # fmt: skip
     rate_rps: Profile | None = _setting(
         None, "-R/--rate",
-        "Requests per second. The schedule does not wait for responses. Examples: 100, 0s:100,30s:1000 (linear between points).",
+        "Requests per second, sent without waiting for responses. Examples: 100, 0s:100,30s:1000 (linear increase).",
         **_PROFILE, key="matrix.rate_rps", label="or rate, req/s", placeholder="100, or 0s:100,30s:1000",
     )  # fmt: skip
     arrivals: Arrivals = _setting(
-        "constant", "--poisson", "With --rate: send requests at independent random times (Poisson arrivals). Default: evenly spaced.",
+        "constant", "--poisson",
+        "With --rate: send requests at independent random times (Poisson arrivals). Default: evenly spaced.",
         const="poisson", key="load.arrivals",
-        key_help="With `matrix.rate_rps`: `constant` spaces arrivals evenly. `poisson` makes arrivals independent of one another.",
+        key_help="With `matrix.rate_rps`: `constant` (evenly spaced arrivals) or `poisson` (independent arrivals).",
     )  # fmt: skip
     loops: int | None = _setting(
-        None, "--loops", "Requests that each user sends before leaving. With --rate, each arrival is such a user.", **_COUNT,
-        key="load.loops",
-        key_help="Requests that each user sends before leaving. With `matrix.rate_rps`, each arrival is a session of this length.",
+        None, "--loops", "Number of requests after which a user leaves. With --rate, each arrival is such a user.",
+        **_COUNT, key="load.loops",
+        key_help="Number of requests after which a user leaves. With `matrix.rate_rps`, each arrival is such a user.",
     )  # fmt: skip
     think: ThinkTime | None = _setting(
-        None, "--think", "Pause of a user between a response and the next request. Examples: 1s, uniform:1s..3s, exp:2s.",
+        None, "--think",
+        "Pause of a user between a response and the next request. Examples: 1s, uniform:1s..3s, exp:2s.",
         metavar="PAUSE", read=parsing.parse_think_time, write=parsing.write_think_time, key="load.think",
-        key_help='Pause of a user between a response and the next request. Examples: `"1s"`, `"uniform:1s..3s"`, `"exp:2s"`.',
+        key_help='Pause of a user after a response. Examples: `"1s"`, `"uniform:1s..3s"`, `"exp:2s"`.',
         label="Think time", placeholder="1s, uniform:1s..3s, exp:2s",
     )  # fmt: skip
     pace_s: float | None = _setting(
-        None, "--pace", "Minimum time between the starts of two requests of one user.", **_TIME, key="load.pace_s",
+        None, "--pace", "Minimum time from the start of a user's request to the start of the user's next request.",
+        **_TIME, key="load.pace_s",
     )  # fmt: skip
 
     # --- When it ends
 
     duration_s: float | None = _setting(
         None, "-d/--duration",
-        "Length of the load, such as 500ms. Default: 10s, a profile's length, or at most 1h with -n, --loops or --until-failure.",
-        **_TIME, key="load.duration_s",
-        key_help="Length of a trial's measured load. If another condition can end the load earlier: the maximum length.", label="Duration",
-        placeholder="10s",
+        "Length of the load. Default: 10s, or a profile's length. With -n, --loops or --until-failure: at most 1h.",
+        **_TIME, key="load.duration_s", label="Duration", placeholder="10s",
+        key_help="Length of a trial's measured load. If another condition can end the load: the maximum length.",
     )  # fmt: skip
     requests: int | None = _setting(
         None, "-n/--requests", "End the load when this number of requests has been answered or has failed.", **_COUNT,
@@ -151,38 +154,40 @@ class LoadSpec:
         read=parsing.parse_method, label="Method", placeholder="GET",
     )  # fmt: skip
     headers: tuple[tuple[str, str], ...] = _setting(
-        (), "-H/--header", "Request header as 'Name: value'. The option may be repeated.", metavar="HEADER", read=parsing.parse_header,
-        write=parsing.write_header, repeats=True, label="Headers, one a line", placeholder="Name: value",
+        (), "-H/--header", "Request header as 'Name: value'. The option may be repeated.", metavar="HEADER",
+        read=parsing.parse_header, write=parsing.write_header, repeats=True, label="Headers, one a line",
+        placeholder="Name: value",
     )  # fmt: skip
     body: bytes | None = _setting(
-        None, "-b/--body", "Body of the request. @FILE reads the body from a file.", metavar="TEXT", read=parsing.parse_body,
-        write=parsing.write_body, label="Body",
+        None, "-b/--body", "Body of the request. @FILE reads the body from a file.", metavar="TEXT",
+        read=parsing.parse_body, write=parsing.write_body, label="Body",
     )  # fmt: skip
     user: tuple[str, str] | None = _setting(
-        None, "--user", "Name and password for basic authentication. The URL may contain them instead: http://NAME:PASSWORD@HOST/.",
+        None, "--user", "Name and password for basic authentication. Alternative: the URL http://NAME:PASSWORD@HOST/.",
         metavar="NAME:PASSWORD", read=parsing.parse_credentials, write=parsing.write_credentials, is_secret=True,
     )  # fmt: skip
     scenario: dict[str, Any] | None = _setting(
         None, "--scenario", "TOML file with the requests of each user. See docs/guides/scenarios.md.", metavar="FILE",
         read=_read_scenario, key="load.scenario",
-        key_help="Requests of each user, instead of the workload's one request (docs/guides/scenarios.md): the name of a scenario "
-                 "file, relative to the study, or the content of such a file as a table `[[load.scenario.steps]]`.",
+        key_help="Requests of each user, in place of the workload's request. Either the path of a scenario file, "
+                 "relative to the study, or a table such as `[[load.scenario.steps]]`. See docs/guides/scenarios.md.",
     )  # fmt: skip
 
     # --- How connections are made
 
     timeout_s: float = _setting(
-        2.0, "--timeout", "A request fails if its whole response does not arrive within this time. Default: 2s.", **_TIME,
+        2.0, "--timeout", "A request fails if its whole response takes longer than this time. Default: 2s.", **_TIME,
         key="load.timeout_s", key_help="A request fails if its whole response takes longer than this time.",
         label="Timeout", placeholder="2s",
     )  # fmt: skip
     keep_alive: bool = _setting(
-        True, "--no-keepalive", "Open a new connection for each request. The response time includes the connection setup.",
+        True, "--no-keepalive", "Open a new connection for each request. Response times include the connection setup.",
         const=False, key="load.keep_alive",
-        key_help="`true`: a connection carries one request after another. `false`: each request opens a new connection.",
+        key_help="`true`: a connection carries one request after another. `false`: each request opens a connection.",
     )  # fmt: skip
     pipeline: int = _setting(
-        1, "--pipeline", "Maximum number of unanswered requests on a connection (HTTP/1.1 pipelining), from 1 to 1024. Default: 1.",
+        1, "--pipeline",
+        "Maximum number of unanswered requests on a connection (HTTP/1.1 pipelining), from 1 to 1024. Default: 1.",
         **_COUNT, key="load.pipeline", key_help="Maximum number of unanswered requests on a connection.",
     )  # fmt: skip
     connect_to: str | None = _setting(
@@ -191,56 +196,56 @@ class LoadSpec:
     )  # fmt: skip
     bind: tuple[str, ...] = _setting(
         (), "--bind",
-        "Addresses of this machine to connect from. Example: 127.0.0.2,127.0.0.3. More than 28,000 connections need several addresses.",
+        "Addresses of this machine to connect from, for over 28,000 connections. Example: 127.0.0.2,127.0.0.3.",
         metavar="ADDRESS", read=parsing.parse_addresses, repeats=True,
     )  # fmt: skip
     tls_ca: str | None = _setting(
         None, "--cacert", "TLS: trust the authorities in this file instead of the system's authorities.", **_PEM,
     )  # fmt: skip
     tls_certificate: str | None = _setting(
-        None, "--cert", "TLS: file of the certificate that weir shows to the server. Needs --key.", **_PEM,
+        None, "--cert", "TLS: file with the client certificate. Needs --key.", **_PEM,
     )  # fmt: skip
-    tls_key: str | None = _setting(None, "--key", "TLS: file of the private key of --cert.", **_PEM)
+    tls_key: str | None = _setting(None, "--key", "TLS: file with the private key of --cert.", **_PEM)
     tls_insecure: bool = _setting(False, "--insecure", "TLS: trust any certificate.")
     tls_server_name: str | None = _setting(
-        None, "--sni", "TLS: name of the server. Default: the URL's host.", metavar="NAME",
+        None, "--sni", "TLS: name that the server's certificate must have. Default: the URL's host.", metavar="NAME",
     )  # fmt: skip
     tls_resumption: bool = _setting(
-        True, "--no-tls-resumption", "TLS: make a full handshake for each connection. weir then resumes no session.", const=False,
+        True, "--no-tls-resumption", "TLS: make a full handshake for each connection.", const=False,
     )  # fmt: skip
     kernel_timestamps: bool = _setting(
         False, "--kernel-timestamps",
-        "Use the time at which the kernel received a response. This excludes the generator's own queue.",
+        "End a response time when the kernel has received the response, not when the generator reads the response.",
         key="load.kernel_timestamps",
-        key_help="Use the time at which the kernel received a response, instead of the time at which the generator reads the response.",
+        key_help="A response time ends when the kernel has received the response, not when the generator reads it.",
     )  # fmt: skip
 
     # --- The generator
 
     threads: int = _setting(
-        1, "-t/--threads", "Threads of the generator. One thread sends more than most servers can process. Default: 1.", **_COUNT,
+        1, "-t/--threads", "Number of generator threads. One thread is enough for most servers. Default: 1.", **_COUNT,
     )  # fmt: skip
     cpus: tuple[int, ...] = _setting(
-        (), "--cpus", "CPUs to bind the generator's threads to. Examples: 0, or 0,2-3.", metavar="CPUS", read=parsing.parse_cpus,
-        write=parsing.write_cpus,
+        (), "--cpus", "CPUs for the generator's threads. Examples: 0, or 0,2-3.", metavar="CPUS",
+        read=parsing.parse_cpus, write=parsing.write_cpus,
     )  # fmt: skip
     seed: int = _setting(
-        0, "--seed", "Seed of the random pauses and Poisson arrivals. The same seed gives the same values. Default: 0.", metavar="N",
-        read=parsing.parse_seed,
+        0, "--seed", "Seed of random pauses and arrivals. The same seed repeats the same values. Default: 0.",
+        metavar="N", read=parsing.parse_seed,
     )  # fmt: skip
 
-    # --- Where it came from; for the printed command line
+    # --- Files of the settings, for the printed command line
 
     body_file: str | None = None
     scenario_file: str | None = None
 
     @property
     def ends_by_itself(self) -> bool:
-        """Whether something other than the duration may end the load."""
+        """Whether another setting than the duration may end the load."""
         return self.requests is not None or self.loops is not None or self.until_first_failure
 
     def to_load(self, names: "Names") -> Load:
-        """Returns how requests arrive. Raises UsageError if settings contradict each other."""
+        """Returns the closed or open load of these settings. Raises UsageError if settings contradict each other."""
         if self.rate_rps is not None:
             return self._open_load(self.rate_rps, names)
         if self.arrivals != "constant":
@@ -271,11 +276,11 @@ class LoadSpec:
 
     @property
     def plan_options(self) -> dict[str, Any]:
-        """Returns the settings that a plan has under the same names. They do not depend on the target and the arrivals."""
+        """Returns the settings that a plan has under the same names."""
         return {name: getattr(self, name) for name in _PLAN_OPTIONS}
 
     def check_pipeline(self, load: Load, names: "Names") -> None:
-        """Raises UsageError if a pipelined request would have to wait, or if too many requests could be unanswered at a time."""
+        """Raises UsageError if `pipeline` contradicts the load, or allows too many unanswered requests."""
         if self.pipeline > MAX_PIPELINE:
             raise _error(names, "pipeline", f"found {self.pipeline}, expected a number from 1 to {MAX_PIPELINE}")
         if self.pipeline == 1:
@@ -307,7 +312,7 @@ class LoadSpec:
         return shlex.join(["weir", "load", *self.to_arguments()])
 
     def without_implied_settings(self) -> "LoadSpec":
-        """Returns the same load without the headers that the engine writes by itself, and without the usual method."""
+        """Returns the same load without the headers and the method that the engine chooses by itself."""
         host = urlsplit(self.urls[0]).netloc.lower()
         connection = "keep-alive" if self.keep_alive else "close"
         implied = {("host", host), ("host", re.sub(":(80|443)$", "", host)), ("connection", connection)}
@@ -362,7 +367,7 @@ class LoadSpec:
         return ((0.0, 0.0), (self.ramp_s, users))
 
     def _default_duration_s(self, load: Load) -> float:
-        """Returns the length of the profile or ramp, an hour if something else ends the load, otherwise 10 s."""
+        """Returns the length of the profile or ramp, an hour if another setting ends the load, or else 10 s."""
         if self.requests is not None or (isinstance(load, ClosedLoad) and load.requests_per_user is not None):
             return MAX_DURATION_S
         if self.ramp_s is not None:
@@ -372,7 +377,7 @@ class LoadSpec:
         return last_s or (MAX_DURATION_S if self.until_first_failure else DEFAULT_DURATION_S)
 
     def _with_authorization(self, names: "Names") -> "LoadSpec":
-        """Returns the load with the name and password of `user` or of its URLs as a header (RFC 7617)."""
+        """Returns the load with the name and password from `user` or the URLs in a header (RFC 7617)."""
         parts = [_split_credentials(url) for url in self.urls]
         found = {user for _, user in parts if user is not None} | ({self.user} if self.user is not None else set())
         if not found:
@@ -411,7 +416,7 @@ class LoadSpec:
             return
         for name in ("method", "headers", "body"):
             if value := getattr(self, name):
-                expected = f"expected it in the steps of {self.scenario_file or 'the scenario'}"
+                expected = f"expected this setting in the steps of {self.scenario_file or 'the scenario'}"
                 raise _error(names, name, f"found {value!r} together with {names['scenario']}, {expected}")
 
     def _tls(self, names: "Names") -> Tls | None:
@@ -436,9 +441,9 @@ class LoadSpec:
 
 
 Names = Mapping[str, str]
-"""A mapping from the fields of a load to their names for users: flags or keys."""
+"""A mapping from each field of a load to its flag or its key, for messages."""
 SETTINGS: Final[Mapping[str, Setting]] = {one.name: one.metadata["setting"] for one in fields(LoadSpec) if one.metadata}
-"""A mapping from fields to settings, in the order of the help."""
+"""A mapping from each field's name to its `Setting`, in the order of the help."""
 _DEFAULTS = {one.name: one.default for one in fields(LoadSpec)}
 FLAG_NAMES: Final[Names] = {name: setting.flags for name, setting in SETTINGS.items()}
 _KEYS = {name: setting.key for name, setting in SETTINGS.items()}
@@ -446,9 +451,9 @@ KEY_NAMES: Final[Names] = _KEYS | {"keep_alive": "load.keep_alive = false"}
 
 
 def read_flags(urls: tuple[str, ...], given: Mapping[str, Any]) -> LoadSpec:
-    """Returns the load of a command line. `given` maps each field to the text of the flag's value, to a list of texts
-    if the flag may be repeated, or to True for a flag without a value. None, False and an empty list mean: not given.
-    Raises UsageError if a text cannot be read."""
+    """Returns the load of a command line. `given` maps each field to the flag's text, to a list of texts if users may
+    repeat the flag, or to True for a flag without a value. None, False and an empty list mean: not given. Raises
+    UsageError if a text is not a valid value."""
     values: dict[str, Any] = {}
     for name, value in given.items():
         setting = SETTINGS[name]
@@ -468,7 +473,7 @@ def read_flags(urls: tuple[str, ...], given: Mapping[str, Any]) -> LoadSpec:
 
 
 def choose_user_settings(users: Profile) -> dict[str, Any]:
-    """Returns the fields of `LoadSpec` that express these users: connections, a ramp, or a profile."""
+    """Returns the fields of `LoadSpec` for a number of users: connections, a ramp, or a profile."""
     match users:
         case ((0.0, 0.0), (ramp_s, most)) if ramp_s > 0 and most == int(most):
             return {"users": most, "ramp_s": ramp_s}
@@ -479,7 +484,7 @@ def choose_user_settings(users: Profile) -> dict[str, Any]:
 
 
 def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Returns the URL without credentials, and its name and password."""
+    """Returns the URL without credentials, and the name and password from the URL."""
     scheme, separator, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     userinfo, at, host = authority.rpartition("@")

@@ -1,12 +1,12 @@
-"""Objectives of a load, such as `p99<50ms`, `errors<0.1%` and `throughput>1000`. This module parses and judges objectives.
+"""Parses and judges objectives of a load, such as `p99<50ms`, `errors<0.1%` and `throughput>1000`.
 
-A time at quantile q is below a limit L if
+The response time at quantile q is below a limit L if
 
 (late + failed + unsent + unanswered older than L) ÷ intended <= 1 - q.
 
-So a server cannot meet an objective by not responding. The found value is the smallest L for which the condition holds.
-Capacity uses the same count. A wrong response that was also late counts twice, because the histogram of response times
-holds all whole responses. Without failures the rule is exact.
+So a server cannot meet an objective by not responding. The measured value is the smallest L that meets this condition.
+`weir capacity` counts requests in the same way. A wrong and late response counts twice, because the histogram of
+response times holds all complete responses. The rule is exact if no request failed.
 """
 
 import math
@@ -24,7 +24,7 @@ from weir.model.records import Interval, LoadEnd
 
 Unit = Literal["us", "fraction", "count", "rps"]
 Times = Mapping[int, int]
-"""Counts of requests by their time in nanoseconds, as in the buckets of a histogram."""
+"""A mapping from a time in nanoseconds to the number of requests with this time, from a histogram's buckets."""
 
 _EXAMPLES = "'p99<50ms', 'errors<0.1%' or 'throughput>1000'"
 _METRICS = "a percentile such as p50 or p99.9, mean, max, errors, unanswered, unsent or throughput"
@@ -47,7 +47,7 @@ class Condition:
 
     @property
     def quantile(self) -> float | None:
-        """Returns 0.99 for `p99` and 1 for `max`. Returns None if the metric is no quantile."""
+        """Returns 0.99 for `p99` and 1 for `max`. Returns None if the metric is not a quantile."""
         if self.metric == "max":
             return 1.0
         return float(self.metric[1:]) / 100 if re.fullmatch(r"p[\d.]+", self.metric) else None
@@ -66,19 +66,19 @@ class Judged:
     met: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the objective in the form of `weir load --json`."""
+        """Returns the condition and its value in the form of `weir load --json`."""
         condition = asdict(self.condition)
         return {"objective": condition.pop("text"), **condition, "found": self.found, "met": self.met}
 
 
 def judged_from_json(value: Mapping[str, Any]) -> Judged:
-    """Inverse of `Judged.to_json`."""
+    """Returns the `Judged` from the JSON of `Judged.to_json`."""
     condition = Condition(value["objective"], value["metric"], value["comparison"], value["limit"], value["unit"])
     return Judged(condition, value["found"], value["met"])
 
 
 def parse_objective(text: str) -> Condition:
-    """Parses `--objective`. Times and shares must be below a limit, throughput above one. Raises UsageError.
+    """Parses `--objective`: times and shares below a limit, or throughput above a limit. Raises UsageError if invalid.
 
     >>> parse_objective("p99 < 50ms").limit, parse_objective("errors<=0.1%").limit
     (50000.0, 0.001)
@@ -87,7 +87,7 @@ def parse_objective(text: str) -> Condition:
 
 
 def parse_abort_condition(text: str) -> Condition:
-    """Parses `--abort-on`. Times and errors must be above a limit, throughput below one. Raises UsageError."""
+    """Parses `--abort-on`: times or errors above a limit, or throughput below one. Raises UsageError if invalid."""
     condition = _parse(text, "--abort-on", wanted=False)
     if condition.metric in ("unanswered", "unsent"):
         problem = f"found {text!r}, expected another metric: weir counts {condition.metric} requests only at the end"
@@ -96,7 +96,7 @@ def parse_abort_condition(text: str) -> Condition:
 
 
 def judge(condition: Condition, end: LoadEnd) -> Judged:
-    """Compares a whole load with an objective."""
+    """Measures the value of a condition over a whole load, and returns whether the condition holds."""
     summary, requests = end.summary, end.summary.requests
     found: float | None
     if requests.intended == 0:
@@ -118,8 +118,8 @@ def judge(condition: Condition, end: LoadEnd) -> Judged:
 
 
 def count_missed(condition: Condition, end: LoadEnd) -> int:
-    """Counts the intended requests without a correct response within the limit. They are late, failed, unsent, or
-    unanswered for longer than the limit. `condition` is about a percentile of response times, such as `p99<=50ms`."""
+    """Counts the requests without a correct response within the limit: late, failed, unsent, or unanswered for longer
+    than the limit. `condition` must limit a percentile of response times, such as `p99<=50ms`."""
     requests = end.summary.requests
     times = [*_times(end.histograms["response_time_ns"]).items(), *_times(end.histograms["unanswered_age_ns"]).items()]
     late = sum(count for time, count in times if not condition.holds(time / 1e3))
@@ -127,13 +127,13 @@ def count_missed(condition: Condition, end: LoadEnd) -> int:
 
 
 class AbortWatch(LoadObserver):
-    """Calls `end_load` once, when the last second of the load meets one of the conditions."""
+    """An observer of a load that calls `end_load` once, when the last second meets a condition."""
 
     def __init__(self, conditions: Sequence[Condition], end_load: Callable[[], None]) -> None:
         self._conditions = conditions
         self._end_load = end_load
         self.reason: Judged | None = None
-        """The condition that ended the load, and its measured value."""
+        """The condition that ended the load, and its measured value. None: no condition has held."""
         self._needs_times = any(one.quantile is not None or one.metric == "mean" for one in conditions)
         self._window: deque[tuple[Interval, Hdr]] = deque()
         self._times = Hdr()
@@ -145,7 +145,7 @@ class AbortWatch(LoadObserver):
                 self._end_load()
 
     def _judge(self, interval: Interval) -> Judged | None:
-        """Returns the first condition that holds. Returns None before a whole second has passed."""
+        """Returns the first condition that holds over the last second. Returns None during the first second."""
         times = Hdr.from_text(interval.histogram) if self._needs_times else Hdr()
         self._window.append((interval, times))
         self._times.merge(times)
@@ -173,7 +173,7 @@ class AbortWatch(LoadObserver):
         times = self._times
         oldest_us = intervals[-1].oldest_age_us
         if not times.counts:
-            # Without answers, the time is at least the age of the oldest request.
+            # Without responses, the time is at least the age of the oldest request.
             return oldest_us or None
         if condition.metric == "mean":
             return times.mean / 1e3
@@ -184,8 +184,8 @@ class AbortWatch(LoadObserver):
 
 
 def _quantile(q: float, *, times: Times, ages: Times, timeless: int, wrong: int, intended: int) -> float | None:
-    """Returns the smallest time in µs that at most the share 1 - q of `intended` exceeds. Returns None if no time is long enough."""
-    # In parts per billion, so that 1 % of 100 is 1 and not 1.0000000000000009.
+    """Returns the response time at quantile q, in µs. Returns None if too many requests have no response time."""
+    # Integers in parts per billion: 1 % of 100 is exactly 1.
     allowed = intended * round((1 - q) * 1e9) // 1_000_000_000
     beyond = timeless + wrong + sum(times.values()) + sum(ages.values())
     found = 0
@@ -227,5 +227,5 @@ def _parse(text: str, flag: str, *, wanted: bool) -> Condition:
         known = ", ".join(filter(None, scales))
         expected = f"one of the units {known}" if known else "no unit"
         raise UsageError(f"{flag}: found {text!r}, expected {expected} after {number}")
-    # Rounded, so that 0.1 % is 0.001.
+    # Rounding makes 0.1 % exactly 0.001.
     return Condition(text.strip(), metric, comparison, round(limit * scales[unit], 12), kind)

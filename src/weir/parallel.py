@@ -1,6 +1,6 @@
-"""Parallel work on one run file, on all CPUs of this process, without garbage collection. Workers are forks of this
-process. Only large runs use them, because a fork has a cost. A fork is safe only while no other thread runs, so this
-module uses no pool: pools have threads."""
+"""Works on one run file in parallel, on all CPUs of this process and without garbage collection. Workers are forks of
+this process. Only large runs use workers, because a fork costs time. A fork is safe only while no other thread runs.
+So this module uses no pool, because pools have threads."""
 
 import ctypes
 import gc
@@ -22,25 +22,25 @@ Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
 
 MIN_TRIALS = 200
-"""Smaller runs gain nothing from workers."""
+"""Minimum number of trials for which workers save time."""
 _NUMBER = struct.Struct("=Q")
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""Constants of malloc.h."""
+"""Parameters of `mallopt`, from malloc.h."""
 
 
 def start_parallel(
     reader: RunReader, parts: Sequence[Part], function: Callable[[RunReader, Part], Result]
 ) -> Callable[[], list[Result]]:
-    """Starts `function` for each part in worker processes, and returns a function that waits for their results. Call
-    the returned function at most once. It returns the results in the order of the parts, or raises the exception of
-    `function`, or WeirError if a worker was killed. Workers end with this process in any case. `function` may get
-    another reader of the same file; its result must be picklable."""
+    """Starts `function` for each part in worker processes. Returns a function that waits for the workers and returns
+    the results in the order of the parts. Call the returned function at most once. The returned function raises an
+    exception of `function`, or WeirError if a worker was killed. Workers never outlive this process. `function` may
+    receive another reader of the same file. The results must be picklable."""
     workers = min(len(os.sched_getaffinity(0)), len(parts))
     if workers < 2 or threading.active_count() > 1 or len(reader.trials()) < MIN_TRIALS:
         return lambda: [function(reader, part) for part in parts]
     _keep_freed_memory()
     context = multiprocessing.get_context("fork")
-    # All workers share the read position of this file: each number goes to one worker, and a slow worker takes fewer.
+    # All workers share the read position of this file: each worker reads the next number, a slow worker reads fewer.
     numbers = os.memfd_create("parts")
     os.write(numbers, b"".join(map(_NUMBER.pack, range(len(parts)))))
     os.lseek(numbers, 0, os.SEEK_SET)
@@ -62,7 +62,7 @@ def start_parallel(
                     done = {number: function(own, parts[number]) for (number,) in map(_NUMBER.unpack, taken)}
             except Exception as error:
                 done = error
-            # All at once: single results would fill the pipe and block until the parent reads.
+            # The worker sends all results at once: single results would fill the pipe and block the worker.
             sending.send(done)
 
         process = context.Process(target=work, daemon=True)
@@ -77,7 +77,7 @@ def start_parallel(
             with receiving:
                 try:
                     done = receiving.recv()
-                # OSError if it was killed while sending.
+                # OSError: the worker was killed while it sent the results.
                 except (EOFError, OSError) as error:
                     problem = f"{reader.path}: found a killed worker process, expected all worker processes to finish"
                     advice = "check whether the machine ran out of memory (dmesg), then repeat the command"
@@ -92,7 +92,7 @@ def start_parallel(
 
 
 def without_gc(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Disables garbage collection while the function runs: the many rows of a large run contain no cycles."""
+    """Returns `function` with garbage collection disabled: the many rows of a large run contain no cycles."""
 
     @wraps(function)
     def called(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
@@ -108,9 +108,9 @@ def without_gc(function: Callable[Parameters, Result]) -> Callable[Parameters, R
 
 
 def _keep_freed_memory() -> None:
-    """Keeps freed memory in the process: the next part needs it, and new memory costs a fault for each page."""
+    """Makes malloc keep freed memory for the next part, because each page of new memory costs a page fault."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    # Not every C library has it.
+    # Not every C library has `mallopt`.
     if mallopt is not None:
         mallopt(_M_TRIM_THRESHOLD, 1 << 30)
         mallopt(_M_MMAP_THRESHOLD, 1 << 25)

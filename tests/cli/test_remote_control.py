@@ -77,6 +77,6 @@ def test_a_run_whose_driver_is_gone_ends_with_what_was_finished(study: Study, tm
         assert process.stdin is not None
         read_until(process.stderr, "trial 1 of 1")
         process.stdin.close()
-        assert "what was finished is kept" in process.stderr.read()
+        assert "weir has kept all finished work" in process.stderr.read()
         assert process.wait() == ExitCode.INTERRUPTED
     assert end_to_end.servers_of(tmp_path) == []

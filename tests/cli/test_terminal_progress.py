@@ -74,7 +74,7 @@ def test_a_rate_over_time_is_shown_beside_what_was_reached() -> None:
     figures = LiveFigures(OPEN)
     figures.take(interval(0, [1.0] * 5, queued=7))
     text = "\n".join(shown(figures))
-    assert "50 req/s of 10 asked for" in text
+    assert "50 req/s of 10 requested" in text
     assert "7 queued" in text
 
 
@@ -87,12 +87,12 @@ def test_hints_say_what_the_verdict_would() -> None:
         busy.take(interval(index, [1.0]))
         if index % 10 == 9:
             hints.append([line for line in shown(busy) if "!" in line])
-    assert hints == [[], ["  ! generator busy, 95% of its CPU: it may be the limit"], []]
+    assert hints == [[], ["  ! generator busy, 95% of its CPU: the generator may be the limit"], []]
     waiting = LiveFigures(OPEN)
     for index in range(10):
         waiting.take(interval(index, queued=5))
     assert [line for line in shown(waiting) if "!" in line] == [
-        "  ! no connection is free: requests wait for one (-c, or a lower rate)",
+        "  ! no connection is free, so requests wait: use more connections (-c) or a lower rate",
         "  ! no response in the last second",
     ]
 

@@ -146,7 +146,7 @@ def test_a_run_goes_to_the_node_for_stacks_and_comes_back(
     )
     done = weir(*typed)
     assert done.returncode == 0, done.stderr
-    assert "the stacks are on" in done.stderr
+    assert "the stacks run on" in done.stderr
     assert (out / "report.html").is_file()
     (trial,) = kept_trials(out)
     with RunReader(out / "run.weir") as reader:

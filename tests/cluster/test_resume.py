@@ -59,7 +59,7 @@ def test_a_run_whose_node_is_lost_while_it_goes_on_there_stays_as_it_was_and_goe
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == ExitCode.INTERRUPTED
-    assert f"weir run --resume {out / 'run.weir'} --cluster {cluster.address} --agents 1 goes on with it" in err
+    assert f"weir run --resume {out / 'run.weir'} --cluster {cluster.address} --agents 1 continues the run" in err
     before = finished(out)
     assert 1 <= len(before) < 3
 

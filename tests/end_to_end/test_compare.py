@@ -44,8 +44,8 @@ def test_two_commands_are_answered_with_an_interval_and_kept_in_every_form(tmp_p
     assert done.returncode == 1, done.stderr
     assert "server.py good answers " in done.stdout
     assert "as many requests as server.py slowest" in done.stdout
-    assert "throughput<0.9: is so for server.py slowest" in done.stderr
-    assert "throughput>1.1: is not so for server.py slowest" in done.stderr
+    assert "throughput<0.9: true for server.py slowest" in done.stderr
+    assert "throughput>1.1: false for server.py slowest" in done.stderr
     found = json.loads((tmp_path / "a.json").read_text())
     # A request takes 3 ms on one side and 100 ms on the other.
     (ratio,) = [one["ratio"] for one in found["points"][0]["comparisons"] if one["metric"] == "throughput_rps"]
@@ -114,7 +114,7 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         ([server("good", "8123"), server("good")], 3, ["the process listens on 8123, expected", "write {port}"]),
         (["./no-such-server {port}", server("good")], 3, ["no-such-server: ", "found no program", "/no-such-server\n"]),
         ([server("never-listens"), server("good")], 3, ["the process listens on no port"]),
-        ([server("good"), server("answers-wrong")], 3, ["the sides answer differently", "--any-answer"]),
+        ([server("good"), server("answers-wrong")], 3, ["the sides respond differently", "--any-answer"]),
         (["http://127.0.0.1:9/", server("good")], 3, ["127.0.0.1:9", "weir load http://127.0.0.1:9/"]),
         ([server("good")], 2, ["SIDE: found 1, expected two or more"]),
         (["sanic", "flask-gunicorn"], 2, ["--workload: missing, expected a workload that sanic serves"]),

@@ -39,7 +39,7 @@ def test_the_doctor_installs_what_it_can_and_says_why_not_the_rest(
     monkeypatch.setenv("PATH", str(tmp_path))
     done = weir("doctor", "--install", "--json")
     assert done.returncode == 2, done.stderr
-    assert "weir: jmeter: installing it needs mvn, not found on the PATH" in done.stderr
+    assert "weir: jmeter: installing needs mvn, not found on the PATH" in done.stderr
     assert "installing locust; log: " in done.stderr
     found = {finding["what"]: finding for finding in json.loads(done.stdout)}
     assert found["locust"]["ok"], done.stderr

@@ -432,7 +432,7 @@ def test_what_is_not_supported_stops_the_run_unless_it_is_to_be_ignored(
             ["right.jmx", "-r"],
             2,
             "",
-            "-r: found a JMeter option that weir does not support: there are no remote servers",
+            "-r: found a JMeter option that weir does not support: weir has no remote servers",
         ),
         (["-n"], 2, "", "Non-GUI runs require a test plan"),
         (["-n", "-t", "nope.jmx"], 1, "An error occurred: The file ", ""),

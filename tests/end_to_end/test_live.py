@@ -316,7 +316,7 @@ def test_without_the_token_of_the_printed_address_nobody_is_let_in(start_weir: S
             ["load", "http://127.0.0.1:1/", "--live", "--listen", "192.0.2.1"],
             "--listen: cannot listen on 192.0.2.1:0",
         ),
-        (["ui", "missing"], "FOLDER: missing: found nothing there, expected a folder of runs"),
+        (["ui", "missing"], "FOLDER: missing: found no folder, expected a folder of runs"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_flag(weir: Weir, arguments: list[str], problem: str) -> None:

@@ -57,7 +57,7 @@ def test_a_stack_that_outgrows_its_memory_is_rejected_and_its_limit_is_named(
     assert done.returncode == 3, done.stderr
     with RunReader(tmp_path / "out" / "run.weir") as reader:
         reasons = " ".join(reader.trials()[0].result.verdict.texts)
-    assert "after the kernel had killed 1 process of it at its limit of memory" in reasons
+    assert "after the kernel had killed 1 process at the memory limit" in reasons
     assert servers_of(tmp_path) == []
 
 
@@ -110,6 +110,6 @@ def test_a_limit_of_a_tier_that_is_not_there_is_refused_before_anything_starts(
 def test_doctor_says_what_can_be_limited_and_isolated(weir: Weir) -> None:
     done = weir("doctor", "--json")
     found = {finding["what"]: finding for finding in json.loads(done.stdout)}
-    for what in ("quotas and memory limits", "networks of stacks' own", "published ports", "delay and loss"):
+    for what in ("quotas and memory limits", "networks of stacks", "published ports", "delay and loss"):
         assert found[what]["found"]
         assert found[what]["required"] is False

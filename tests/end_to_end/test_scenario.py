@@ -75,7 +75,7 @@ def test_the_guides_scenario_runs(tmp_path: Path, weir: Weir, serve: Callable[..
         ("", "expected either steps or requests"),
         (
             '[[steps]]\npath = "/"\nextract.a = {json = "/a", header = "b"}',
-            "steps.0.extract.a.*expected one of json, header and regex",
+            "steps.0.extract.a.*expected exactly one of json, header and regex",
         ),
         (
             '[[steps]]\npath = "/"\n[feeders.u]\nformat = "csv"\nfile = "nowhere.csv"',

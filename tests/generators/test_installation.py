@@ -47,9 +47,7 @@ def test_another_recipe_is_another_program(recipe: Path) -> None:
 
 def test_what_failed_is_not_there_and_begun_anew(recipe: Path) -> None:
     recipe.write_text("mkdir bin\necho half >bin/mine\necho no such registry >&2\nexit 7\n")
-    with pytest.raises(
-        TargetError, match=r"mine: installing it ended with exit status 7; log: (?s:.*)no such registry"
-    ):
+    with pytest.raises(TargetError, match=r"mine: installing ended with exit status 7; log: (?s:.*)no such registry"):
         MINE.install()
     assert MINE.find() is None
     with pytest.raises(TargetError, match="exit status 7"):
@@ -58,7 +56,7 @@ def test_what_failed_is_not_there_and_begun_anew(recipe: Path) -> None:
 
 def test_what_it_takes_to_install_it_is_said_when_it_is_missing(recipe: Path) -> None:
     needy = Installation("mine", program="bin/mine", needs=("no-such-tool",))
-    with pytest.raises(UsageError, match="mine: installing it needs no-such-tool, not found on the PATH"):
+    with pytest.raises(UsageError, match="mine: installing needs no-such-tool, not found on the PATH"):
         needy.install()
 
 

@@ -149,15 +149,15 @@ def test_what_a_tool_cannot_do_is_said_in_a_sentence(name: str, plan: LoadPlan, 
 @pytest.mark.parametrize(
     ("name", "plan", "sentence"),
     [
-        ("wrk", replace(PLAN, duration_s=0.5), "wrk takes whole seconds, from 1, and not 0.5 (duration)."),
-        ("hey", replace(PLAN, timeout_s=1.5), "hey takes whole seconds, from 1, and not 1.5 (timeout)."),
+        ("wrk", replace(PLAN, duration_s=0.5), "wrk takes whole seconds from 1 on, and not 0.5 (duration)."),
+        ("hey", replace(PLAN, timeout_s=1.5), "hey takes whole seconds from 1 on, and not 1.5 (timeout)."),
         ("hey", replace(PLAN, requests=801), "hey splits requests equally among 8 workers: it cannot send 801."),
         ("h2load", replace(PLAN, requests=7), "h2load cannot send fewer requests than it has connections."),
         ("wrk2", PLAN, "wrk2 cannot run a closed loop: it needs a rate."),
         (
             "wrk2",
             replace(PLAN, load=OpenLoad(0.5, 8)),
-            "wrk2 takes a whole number of requests a second, from 1, and not 0.5.",
+            "wrk2 takes a whole number of requests per second from 1 on, and not 0.5.",
         ),
         ("k6", replace(OPEN, requests=100), "k6 cannot end after a number of requests at a rate."),
         ("jmeter", replace(PLAN, requests=801), "JMeter splits requests equally among 8 threads: it cannot send 801."),

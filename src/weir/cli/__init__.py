@@ -1,6 +1,6 @@
-"""The command `weir`, with one module for each command. This is the only room that prints.
+"""The command `weir`, with one module for each command. No other package of weir prints.
 
-Every command waits for these imports. So this module does not import typer and rich, which front ends do not need.
+Imports of this module delay every command. So this module does not import typer and rich: front ends need neither.
 """
 
 import os
@@ -15,7 +15,7 @@ from weir.model.variables import Variable
 
 
 def main() -> None:
-    """The entry point: turns every problem into one message and an exit code."""
+    """Runs `weir` with the words of the command line. Turns every error into one message and an exit code."""
     _open_closed_streams()
     use_plain_text()
     # SIGTERM and a closed terminal are interruptions like Ctrl-C: weir keeps all finished work. Under nohup, SIGHUP
@@ -40,7 +40,7 @@ def main() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     except OSError:
-        # Python would exit with its own status; the end of the command matters more than its lost output.
+        # Python would exit with its own status, but the command's exit code matters more than the lost output.
         from weir.cli.output import give_up_output
 
         give_up_output()
@@ -48,22 +48,22 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Opens the streams that the caller has closed (`>&-`). Otherwise the next file that weir opens becomes its output.
+    """Opens the streams that the caller has closed (`>&-`). Otherwise weir's next file would become standard output.
 
-    Afterwards a write to standard output fails, as on a full disk. Standard error discards its text.
+    A later write to standard output fails, as on a full disk. Standard error discards all text.
     """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            # The lowest free descriptor is this one.
+            # `open` takes the lowest free descriptor: the descriptor of the closed stream.
             os.open(os.devnull, os.O_WRONLY if descriptor == 2 else os.O_RDONLY)
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _report_lost_output(error: OSError) -> ExitCode:
-    """Reports an output that takes no data, and returns the exit code. Reports any other error as a defect."""
+    """Reports a failed write of output, and returns the exit code. Reports any other error as a defect in weir."""
     from weir.cli.output import give_up_output, nobody_listens, suggest_remedy, was_interrupted
 
     if nobody_listens(error):
@@ -71,7 +71,7 @@ def _report_lost_output(error: OSError) -> ExitCode:
         give_up_output()
         return ExitCode.INTERRUPTED if was_interrupted(error) else ExitCode.DONE
     if remedy := suggest_remedy(error):
-        # Standard output or any other file. Rooms that write much report more about it themselves.
+        # The file is standard output or any other file. Packages that write large files report their own errors.
         with suppress(OSError):
             _say_error(f"{error.filename or 'standard output'}: cannot be written: {error.strerror}", remedy)
         give_up_output()
@@ -84,7 +84,7 @@ def _report_defect(error: Exception) -> ExitCode:
         import traceback
 
         traceback.print_exception(error)
-    _say_error(f"a defect in weir: {type(error).__name__}: {error}", "WEIR_DEBUG=1 shows where; please report it")
+    _say_error(f"a defect in weir: {type(error).__name__}: {error}", "set WEIR_DEBUG=1 to see the place, and report it")
     return ExitCode.DEFECT
 
 

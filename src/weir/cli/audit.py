@@ -20,7 +20,7 @@ def audit(
     file: Annotated[
         str,
         Argument(
-            help="Report of wrk, wrk2, hey, ab, oha, k6, JMeter or Locust. Or a file of claims, or the name of a published table."
+            help="Report of wrk, wrk2, hey, ab, oha, k6, JMeter or Locust, a file of claims, or a published table."
         ),
     ],
     users: Annotated[
@@ -72,4 +72,4 @@ def _print(title: str, loads: list[AuditedLoad]) -> None:
     cap_text = f", {at_cap} at the cap of its own load" if at_cap else ""
     stdout.print(f"{loads_text}: {broken} with impossible figures{cap_text}")
     if not broken and all(load.result.users is None for load in loads):
-        stdout.print("the number of users is unknown, and most laws need it: give --users")
+        stdout.print("the number of users is unknown, but most laws need this number: add --users N")

@@ -1,4 +1,4 @@
-"""`weir breakeven`: finds the points at which one stack of a run stops being better than another."""
+"""`weir breakeven`: finds the points at which the better of two stacks changes."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -18,7 +18,7 @@ def breakeven(
     metrics: options.Metrics = None,
     json_: options.Json = False,
 ) -> None:
-    """Print every crossover of two stacks of a run, for connections, rates and every other varied setting.
+    """Print every point at which the better of two stacks changes, for connections, rates and all other settings.
 
     Example: weir breakeven spring-webflux-r2dbc-pg spring-mvc-jdbc runs/blocking-vs-nonblocking-1
     """
@@ -40,7 +40,7 @@ def breakeven(
         print_json([asdict(crossover) for crossover in found])
         return
     if not found:
-        print("No break-even: both stacks need measurements at two or more points that differ in one number only.")
+        print("No break-even: both stacks need measurements at two or more points that differ in only one number.")
     for crossover in found:
         print_text(crossover.sentence)
         print_text(f"  {crossover.would_change}", "dim")

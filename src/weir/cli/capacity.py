@@ -1,4 +1,4 @@
-"""`weir capacity`: finds the highest rate or number of users at which an objective holds, or a server's knee."""
+"""`weir capacity`: finds the highest rate or number of users that meets an objective, or finds a server's knee."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -29,20 +29,20 @@ _OBJECTIVE = "a percentile and a time, such as 'p99<=50ms'"
 @options.with_load_settings("timeout_s", "method", "headers", "body", "tls_insecure")
 def capacity(
     target: Annotated[str, Argument(metavar="URL|STACK", help="A server's URL, or a stack as ID or ID[VARIANT].")],
-    workload: Annotated[str | None, Argument(metavar="[WORKLOAD]", help="With a stack: the workload to serve.")] = None,
+    workload: Annotated[str | None, Argument(metavar="[WORKLOAD]", help="With a stack: name of a workload.")] = None,
     objective_: options.Objective = None,
     knee: Annotated[
         bool,
-        Option("--knee", help="Find the knee: the fewest users without think time that reach 95 % of peak throughput."),
+        Option("--knee", help="Find the knee: the smallest number of users with 95 % of the peak throughput."),
     ] = False,
     think: Annotated[
         str | None,
         Option(
             "--think",
-            help="Report the capacity as a number of users with this think time. Examples: 10s, uniform:1s..3s, exp:2s.",
+            help="Report the capacity in users with this think time. Examples: 10s, uniform:1s..3s, exp:2s.",
         ),
     ] = None,
-    searches: Annotated[int, Option("--searches", min=1, help="Number of searches. Five give an interval.")] = 5,
+    searches: Annotated[int, Option("--searches", min=1, help="Number of searches. An interval needs five.")] = 5,
     connections: Annotated[
         int, Option("-c", "--connections", min=1, help="Maximum number of connections, or of users with --knee.")
     ] = 256,
@@ -51,21 +51,21 @@ def capacity(
     ] = "5s",
     longest: Annotated[str, Option("--max-duration", help="Length of the last loads, which give the result.")] = "30s",
     width: Annotated[
-        float, Option("--width", help="A search ends when the relative distance of its two bounds is this small.")
+        float, Option("--width", help="A search ends when its lower and upper bounds differ by at most this share.")
     ] = 0.02,
     warmup: Annotated[str, Option("--warmup", help="With a stack: length of the warm-up after each start.")] = "5s",
     poisson: Annotated[
-        bool, Option("--poisson", help="Use independent random arrivals (Poisson) instead of evenly spaced ones.")
+        bool, Option("--poisson", help="Use independent random arrivals (Poisson) instead of evenly spaced arrivals.")
     ] = False,
     *,
     given: dict[str, Any],
     json_: options.JsonFile = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Search for the highest rate at which an objective holds, and report the rate with an interval.
+    """Search for the highest rate that meets an objective, and report the rate with a confidence interval.
 
-    weir starts a stack again for each search, but uses a running server as it is. Requests do not wait for responses.
-    So a server cannot meet the objective by slowing its clients down.
+    weir restarts a stack for each search, but never a running server. Requests do not wait for responses. So a server
+    cannot meet the objective by slowing its clients down.
 
     Example: weir capacity http://127.0.0.1:8000/ --objective 'p99<=50ms' --think 10s
     """
@@ -82,7 +82,7 @@ def capacity(
         raise UsageError(f"--timeout: found {found_s}, expected at least the limit of --objective {condition.text}")
     goal = _read_goal(condition, shortest, longest, width)
     think_s = None if think is None else options.read_flag("--think", parse_think_time, think).mean_s
-    # Here and not above: findings take as long to import as all else, and a wrong flag does not need it.
+    # A late import: findings take long to import, and a wrong flag must not wait for them.
     from weir.lab.capacity_probe import SearchSettings
 
     with _open_target(target, workload, spec, connections, warmup, tell) as searched:
@@ -179,7 +179,7 @@ def _find_capacity(
     from weir.lab.capacity_probe import find_capacity
 
     def on_attempt(attempt: "Attempt") -> None:
-        missed = f"{attempt.missed_share:.2%} of {attempt.intended:,} missed it"
+        missed = f"{attempt.missed_share:.2%} of {attempt.intended:,} requests missed the objective"
         tell(f"      {attempt.load:,.1f} req/s for {attempt.duration_s:.1f} s: {missed}")
 
     found = [find_capacity(target, settings, on_attempt) for _ in _count_searches(searches, tell)]

@@ -15,15 +15,15 @@ app = typer.Typer(help="Check a Ray cluster.", no_args_is_help=True)
 @app.command()
 def check(
     address: Annotated[
-        str, Argument(metavar="ADDRESS", help="HOST:PORT of the cluster's head. auto: the head for this machine.")
+        str, Argument(metavar="ADDRESS", help="HOST:PORT of the cluster's head node. auto: this machine's head node.")
     ] = "auto",
     json_: options.Json = False,
 ) -> None:
-    """Show the nodes of a cluster, their roles and their clock offsets. The exit code is 3 if something is missing.
+    """Show a cluster's nodes with their roles and clock offsets. The exit code is 3 if something is missing.
 
     Example: weir cluster check 10.0.0.1:6379
     """
-    # Ray takes most of a second to load.
+    # A late import: Ray takes most of a second to import.
     from weir.cluster.diagnostics import check_cluster
     from weir.cluster.ray_cluster import join_cluster
 

@@ -1,4 +1,4 @@
-"""The commands of `weir` with their names, and the parser that calls the commands."""
+"""Lists the commands of `weir`, and calls the command that the user has named."""
 
 import os
 import re
@@ -46,7 +46,7 @@ weir COMMAND --help describes a command."""
 
 
 def command(name: str) -> typer.Typer | Callable[..., None]:
-    """Returns the implementation of one of `COMMANDS`: the `app` of its module, or the module's function of the same name."""
+    """Returns a command's implementation: the `app` of the command's module, or the function of the same name."""
     if name in TOOLS:
         return _front_end(name)
     module_name = _MODULES.get(name, name)
@@ -56,7 +56,7 @@ def command(name: str) -> typer.Typer | Callable[..., None]:
 
 
 def _front_end(tool: str) -> Callable[..., None]:
-    """Returns a command that serves only the help and the reference: `weir.cli.main` runs front ends without typer."""
+    """Returns a command for the help and the reference only: `weir.cli.main` runs front ends without typer."""
 
     def front_end(
         arguments: Annotated[
@@ -77,19 +77,19 @@ def _front_end(tool: str) -> Callable[..., None]:
 
 
 class Commands(TyperGroup):
-    """The commands. weir imports a command only when the user calls it, because each command has its own imports."""
+    """The group of all commands. weir imports a command's module only when the user calls the command."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = {name: TyperCommand(name) for name in COMMANDS}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        # A module whose command has its own errors has a class `Command` for it.
+        # A module has a class `Command` if its command parses words or reports errors in its own way.
         if cmd_name not in COMMANDS:
             return None
         found = command(cmd_name)
         holder = typer.Typer(rich_markup_mode=None, add_completion=False)
-        # A callback makes a group also of one command.
+        # With a callback, typer makes a group even from a single command.
         holder.callback()(lambda: None)
         if isinstance(found, typer.Typer):
             holder.add_typer(found, name=cmd_name)
@@ -103,7 +103,7 @@ class Commands(TyperGroup):
 
 
 def read_summary(name: str) -> str:
-    """Returns the first line of a command's help from the text of its module. Importing all modules takes half a second."""
+    """Returns the first line of a command's help, read from the module's text: importing all modules takes too long."""
     if name in TOOLS:
         return f"Take the command line of {name}, and print a report in {name}'s format."
     module = _MODULES.get(name, name)
@@ -123,7 +123,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="A laboratory for HTTP servers. weir puts a controlled load on real stacks, and reports results with an interval.",
+    help="A laboratory for HTTP servers: puts a controlled load on real stacks, and reports results with intervals.",
 )
 
 
@@ -142,7 +142,7 @@ def _root(
 def run() -> None:
     """Runs the command line. Typer ends the process with the exit code."""
     if VARIABLE in os.environ:
-        # For a shell's completion only: the import takes a while.
+        # Only a shell's completion needs this slow import.
         from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()

@@ -38,7 +38,7 @@ _COMMAND_WORD = "--command-word"
 _NOT_IN_COMPARISONS = frozenset(
     {"threads", "cpus", "connect_to", "bind", "user", *(name for name in FLAG_NAMES if name.startswith("tls_"))}
 )
-"""Settings that a study does not have, or whose values a run file must not keep."""
+"""Settings that no study has, and settings with values that a run file must not keep."""
 _DURATION_S = 1.5
 _SECONDS_A_SIDE = 60.0
 _READY_TIMEOUT_S = 30.0
@@ -52,7 +52,7 @@ _PLAIN = re.compile(r"[\w@%+=:,./{}-]+")
 
 
 class Command(TyperCommand):
-    """Keeps the words after `--` apart. With `--git` and `--env` these words are the command with its own options."""
+    """A parser that separates the words after `--`: with `--git` and `--env`, the command and the command's options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if "--" in args:
@@ -68,15 +68,15 @@ def compare(
         list[str] | None,
         Argument(
             metavar="SIDE...",
-            help="A side: a command that may contain {host} and {port}, the URL of a running server, or a stack of weir. With "
-            "--git: a commit; the command then follows --.",
+            help="A server to compare: a command, which may contain {host} and {port}, a URL, or a stack of weir. "
+            "With --git: a commit, and the command follows --.",
         ),
     ] = None,
     git: Annotated[
         bool,
         Option(
             "--git",
-            help="The sides are commits of this repository. A dot means its present files. Example: --git main HEAD -- ./run.sh {port}.",
+            help="Compare commits. A dot is the working tree. Example: --git main HEAD -- ./run.sh {port}.",
         ),
     ] = False,
     build: Annotated[
@@ -87,7 +87,7 @@ def compare(
         Option(
             "--env",
             metavar="NAME=A,B",
-            help="Make a side for each value of an environment variable. The command follows -- and may contain {NAME}.",
+            help="Compare values of an environment variable. The command follows --, and may contain {NAME}.",
         ),
     ] = None,
     workload: Annotated[str | None, Option("--workload", help="Use this workload of weir. Example: echo.")] = None,
@@ -106,10 +106,10 @@ def compare(
     ] = "30s",
     warmup: Annotated[
         str | None,
-        Option("--warmup", metavar="TIME", help="Warm-up time of each trial. Default: 1 s to 10 s, until steady."),
+        Option("--warmup", metavar="TIME", help="Warm-up of each trial. Default: until steady, from 1 s to 10 s."),
     ] = None,
     precision: Annotated[
-        str, Option("--precision", help="End when the throughput ratio is known this precisely. Example: 5%.")
+        str, Option("--precision", help="End when the interval of the throughput ratio is this narrow. Example: 5%.")
     ] = "5%",
     budget: Annotated[
         str | None,
@@ -121,8 +121,8 @@ def compare(
         Option(
             "--fail-if",
             metavar="CONDITION",
-            help="Exit with 1 if a ratio to the first side meets this condition, and with 4 if that is inconclusive. Example: "
-            "'throughput<0.95'. Metrics: throughput, p50, p99, cpu, memory, start.",
+            help="Exit with 1 if a side's ratio to the first side meets this condition, with 4 if the result is "
+            "inconclusive. Example: 'throughput<0.95'. Metrics: throughput, p50, p99, cpu, memory, start.",
         ),
     ] = None,
     save: Annotated[
@@ -139,7 +139,7 @@ def compare(
     quiet: options.Quiet = False,
     words: Annotated[list[str] | None, Option(_COMMAND_WORD, hidden=True, help="A word after --.")] = None,
 ) -> None:
-    """Compare servers: start each server in turn, put the same load on it, repeat in random order, and report intervals.
+    """Compare servers: put the same load on each server, repeat in random order, and report confidence intervals.
 
     Example: weir compare 'gunicorn -b {host}:{port} app:app' 'uvicorn --host {host} --port {port} asgi:app'
     """
@@ -209,13 +209,13 @@ def _check_budget(study: Study, budget_s: float) -> None:
     block_s = sum(planned.trial_s for planned in study.cells(1))
     if block_s > budget_s:
         found = f"--budget: found {budget_s:g} s, expected at least {block_s:.0f} s: a block takes that long"
-        raise UsageError(found, hint="a larger --budget, or a shorter --duration or --warmup")
+        raise UsageError(found, hint="use a larger --budget, or a shorter --duration or --warmup")
 
 
 def _collect_sides(
     texts: Sequence[str], words: Sequence[str] | None, *, git: bool, build: str | None, env: Sequence[str], tell: Any
 ) -> list[Side]:
-    """Returns the sides of the command line, still without names."""
+    """Returns the sides from the command line. The sides have no names yet."""
     here = os.getcwd()
     if build is not None and not git:
         raise UsageError("--build: found without --git, expected both", hint=_HELP)
@@ -234,7 +234,7 @@ def _collect_sides(
     places = _check_out_all(texts, build, tell) if git else [("", here)]
     if not git and texts:
         raise UsageError(
-            f"SIDE: found {texts[0]!r} together with --env, expected the command after -- alone", hint=_HELP
+            f"SIDE: found {texts[0]!r} together with --env, expected only the command after --", hint=_HELP
         )
     found = []
     for title, folder in places:
@@ -273,14 +273,14 @@ def _read_values(text: str) -> list[tuple[str, str]]:
 
 
 def _add_pids(sides: Sequence[Side], watch: str | None) -> list[Side]:
-    """Returns the sides. Sides with URLs get the process ids of `watch`."""
+    """Returns the sides, and adds the process ids from `watch` to the sides with URLs."""
     if watch is None:
         return list(sides)
     urls = [side for side in sides if side.kind == "url"]
     pids = watch.split(",")
     if len(pids) != len(urls) or not all(pid.isdecimal() for pid in pids):
         found = f"--watch: found {watch!r}, expected a process id for each URL ({len(urls)})"
-        raise UsageError(found, hint="ss -ltnp shows who listens")
+        raise UsageError(found, hint="ss -ltnp lists the processes that listen")
     left = iter(pids)
     return [replace(side, pids=(int(next(left)),)) if side.kind == "url" else side for side in sides]
 
@@ -297,7 +297,7 @@ def _check_workload(workload: str | None, sides: Sequence[Side], path: str | Non
 
 
 def _choose_load(given: Mapping[str, Any], path: str) -> LoadSpec:
-    """Returns the load of a trial."""
+    """Returns the load of each trial from the options."""
     spec = read_flags((f"http://server{path}",), given)
     defaults = LoadSpec(urls=spec.urls)
     for name, flag in FLAG_NAMES.items():
@@ -312,15 +312,15 @@ def _choose_load(given: Mapping[str, Any], path: str) -> LoadSpec:
 
 
 def _choose_answer(checks: Mapping[str, SideCheck], spec: LoadSpec, *, any_answer: bool) -> dict[str, Any]:
-    """Returns the correct response: the response of all sides."""
+    """Returns the expected response. Raises TargetError if the sides respond differently or with an error status."""
     answers = [check.answer for check in checks.values()]
     difference = find_difference(answers)
     if difference is not None and not any_answer:
-        raise TargetError(f"the sides answer differently: {difference}", hint="add --any-answer if that is right")
+        raise TargetError(f"the sides respond differently: {difference}", hint="to compare anyway: --any-answer")
     first = answers[0]
     if first.status >= 400 and not any_answer:
-        expected = "expected a page that works; a path is chosen with --path PATH"
-        raise TargetError(f"{first.title} answers {first.status}, {expected}", hint="add --any-answer if that is right")
+        problem = f"found status {first.status}, expected a status below 400: choose another page with --path PATH"
+        raise TargetError(f"{first.title}: {problem}", hint="to compare anyway: --any-answer")
     # The engine compares bodies as they arrive, which may be compressed.
     is_plain = all(name.lower() != "accept-encoding" for name, _ in spec.headers)
     is_constant = difference is None and all(one.is_constant for one in answers)
@@ -379,18 +379,18 @@ def _read_condition(text: str) -> _Condition:
 
 
 def _judge(findings: "RunFindings", conditions: Sequence[_Condition]) -> ExitCode:
-    """Prints whether each condition is true of each side. Returns the exit code."""
+    """Prints whether each condition is true for each side. Returns the exit code."""
     codes = []
     compared = findings.points[0].comparisons if findings.points else ()
     for condition, found in itertools.product(conditions, compared):
         if found.metric != condition.metric:
             continue
         if found.low is None or found.high is None or found.low <= condition.bound <= found.high:
-            verdict, code = "cannot be told", ExitCode.NOT_VALID
+            verdict, code = "inconclusive", ExitCode.NOT_VALID
         elif (found.high < condition.bound) == condition.is_below:
-            verdict, code = "is so", ExitCode.MISSED
+            verdict, code = "true", ExitCode.MISSED
         else:
-            verdict, code = "is not so", ExitCode.DONE
+            verdict, code = "false", ExitCode.DONE
         say(f"{condition.text}: {verdict} for {found.name}")
         codes.append(code)
     return ExitCode.MISSED if ExitCode.MISSED in codes else max(codes, default=ExitCode.DONE)

@@ -1,4 +1,4 @@
-"""Shows the progress of `weir compare`: at a terminal a view that weir redraws, elsewhere a line for each block."""
+"""Shows the progress of `weir compare`: at a terminal as a view that weir redraws, elsewhere as a line per block."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from typer import Argument
 
 VARIABLE = "_WEIR_COMPLETE"
-"""A shell sets this variable when it requests completions from weir."""
+"""The environment variable that a shell sets when the shell requests completions from weir."""
 
 
 def completion(
@@ -22,14 +22,14 @@ def completion(
 
 
 def studies(incomplete: str) -> list[str]:
-    """Returns the names of weir's studies with this beginning."""
+    """Returns the names of weir's studies that begin with `incomplete`."""
     from weir.toml_file import list_data_files
 
     return [name for name in list_data_files("studies") if name.startswith(incomplete)]
 
 
 def stacks(incomplete: str) -> list[str]:
-    """Returns the labels of weir's stacks with this beginning."""
+    """Returns the labels of weir's stacks that begin with `incomplete`."""
     from weir.stacks.manifest import read_all_stacks
 
     return [stack.label for stack in read_all_stacks() if stack.label.startswith(incomplete)]

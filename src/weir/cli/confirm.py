@@ -30,7 +30,7 @@ def confirm(
     stack: Annotated[
         str | None, Option("--stack", metavar="ID[VARIANT]", help="Test only the bottleneck of this stack.")
     ] = None,
-    blocks: Annotated[int, Option("--blocks", min=2, help="Number of blocks. A claim needs ten blocks.")] = 3,
+    blocks: Annotated[int, Option("--blocks", min=2, help="Number of blocks. A claim needs at least ten.")] = 3,
     out: Annotated[Path | None, Option("--out", help="Folder for the runs. Default: runs/STUDY-experiment-N.")] = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -38,7 +38,7 @@ def confirm(
 
     Example: weir confirm runs/api-capacity-1 --stack nest-typeorm-nginx
     """
-    # Here and not above: findings take as long to import as all else, and a missing file does not need it.
+    # A late import: findings take long to import, and the message about a missing file must not wait for them.
     from weir.findings import of_run
     from weir.lab.study_run import plan_placement
     from weir.study.study import parse_study
@@ -46,7 +46,7 @@ def confirm(
     with open_study_run(run) as reader:
         path, info, bottlenecks = reader.path, reader.info, of_run(reader).bottlenecks
     if not info.study_text:
-        problem = "found trials that weir did not measure, expected a run of weir: weir cannot repeat other trials"
+        problem = "found trials from another tool, expected a run of weir: weir cannot repeat other trials"
         raise UsageError(f"{path}: {problem}")
     possible = _choose_bottlenecks(bottlenecks, stack, path, run)
     file = Path(info.study_folder, f"{info.study}.toml")
@@ -58,11 +58,11 @@ def confirm(
             f"weir: experiment {number} of {len(possible)}: {one.name} on {one.where}: {one.would_prove}"
         )
         if one.cell not in cells:
-            problem = "found another machine or other stacks than in the run, expected the same ones"
+            problem = "found another machine or other stacks, expected the run's machine and stacks"
             raise UsageError(f"{path}: {problem}", hint=f"weir run {info.study}")
         proof = _test(one, study, cells[one.cell], blocks, None if out is None else out / f"{number}", quiet=quiet)
         failed |= proof is None or proof.agrees is False
-        unknown = "cannot say, because no block has a usable trial before and after the change."
+        unknown = "inconclusive, because no block has a usable trial both before and after the change."
         print_text(f"{one.name} on {one.where}: {unknown}" if proof is None else proof.sentence)
     if failed:
         raise typer.Exit(ExitCode.MISSED)
@@ -71,7 +71,7 @@ def confirm(
 def _choose_bottlenecks(
     bottlenecks: "Sequence[Bottleneck]", stack: str | None, path: Path, run: Path
 ) -> "list[Bottleneck]":
-    """Returns the bottlenecks of one stack or of all stacks that have an experiment. Prints the others on standard error."""
+    """Returns the bottlenecks with an experiment, for one stack or all stacks. Reports the other bottlenecks."""
     labels = list(dict.fromkeys(one.label for one in bottlenecks))
     if stack is not None and stack not in labels:
         expected = f"expected one of {', '.join(labels) or 'none'}"
@@ -90,7 +90,7 @@ def _choose_bottlenecks(
 def _test(
     one: "Bottleneck", study: "Study", planned: "PlannedCell", blocks: int, folder: Path | None, *, quiet: bool
 ) -> "Proof | None":
-    """Measures before and after the change. Returns None if no block has usable trials of both."""
+    """Measures a stack before and after the change. Returns None if no block has usable trials of both."""
     from weir.findings.evidence import group_by_cell
     from weir.findings.experiment import evaluate_experiment
     from weir.lab.study_run import RunSetup, start

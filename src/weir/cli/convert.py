@@ -18,15 +18,15 @@ from weir.model.errors import UsageError
 from weir.model.sanitize import sanitize
 
 _FILES = ("jmx", "locust")
-"""Tools whose files weir converts, in addition to their command lines."""
+"""Words before the name of a JMeter or Locust file. All other tools have only command lines."""
 _ALIASES = {"jmeter": "jmx"}
 _OURS = ("--study", "--command", "--ignore-unsupported")
-"""Flags of weir that may also follow jmx and locust, because these tools have no flags with these names."""
+"""Flags of `weir convert` that may also follow `jmx` or `locust`, because JMeter and Locust have no such flags."""
 _SCENARIO_FILE = "scenario.toml"
 
 
 class Command(TyperCommand):
-    """Leaves all words after the tool's name to the tool."""
+    """A parser that passes all words after the tool's name to the tool."""
 
     allow_interspersed_args = False
 
@@ -36,13 +36,13 @@ def convert(
         list[str],
         Argument(
             metavar="TOOL...",
-            help="wrk, wrk2, hey, ab, jmx or locust, followed by its own arguments. Or the whole command line, in quotes.",
+            help="wrk, wrk2, hey, ab, jmx or locust with the tool's arguments. Or the whole command line in quotes.",
         ),
     ],
     study: Annotated[bool, Option("--study", help="Print a study. Default for wrk, wrk2, hey and ab.")] = False,
     command: Annotated[bool, Option("--command", help="Print only the command line of weir load.")] = False,
     ignore_unsupported: Annotated[
-        bool, Option("--ignore-unsupported", help="Leave out what weir cannot express, and list it in a comment.")
+        bool, Option("--ignore-unsupported", help="Leave out parts that weir cannot convert. List them in a comment.")
     ] = False,
     out: Annotated[
         str | None, Option("-o", "--out", metavar="FILE", help="Write to this new file instead of standard output.")
@@ -50,7 +50,7 @@ def convert(
 ) -> None:
     """Convert a command line, locustfile or test plan of another tool to a study, scenario or command line of weir.
 
-    Write the flags of this command before the tool's name. If weir cannot express something, it lists the problems and exits with 2.
+    Write weir's flags before the tool's name. If weir cannot convert a part, weir lists the part and exits with 2.
 
     Example: weir convert wrk -t12 -c400 -d30s --latency http://127.0.0.1:8000/
     """
@@ -82,10 +82,10 @@ def convert(
 
 
 def _split(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Returns the tool's name and its arguments. A whole command line may be one word, for example in a script."""
+    """Returns the tool's name and arguments. A single word may be a whole command line, as in a script."""
     if len(words) == 1 and len(words[0].split()) > 1:
         try:
-            # As a shell does, which shlex does not: a line goes on behind a backslash.
+            # A backslash at the end continues a line: a shell knows this rule, but shlex does not.
             words = shlex.split(words[0].replace("\\\n", " "))
         except ValueError as error:
             raise UsageError(f"found {words[0]!r}, expected a command line: {error}") from None
@@ -94,7 +94,7 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
         script = next((word for word in words if word.endswith(".js")), "script.js")
         raise UsageError(
             f"found {words[0]!r}, a k6 script, expected one of {known}: weir cannot read JavaScript",
-            hint=f"k6 run --summary-export k6.json {script}; weir audit k6.json checks what it reports",
+            hint=f"k6 run --summary-export k6.json {script}; weir audit k6.json checks the report",
         )
     tool = _ALIASES.get(name, name)
     if tool not in converters.TOOLS:
@@ -107,12 +107,12 @@ def _format(found: Conversion, source: str, asked: set[str], scenario_file: str)
     spec, scenario, notes = found.spec, found.scenario, list(found.notes)
     if "--command" in asked:
         if scenario is not None:
-            problem = "--command: found users with several requests, expected a scenario file and not a command line"
-            raise UsageError(problem, hint="leave out --command")
+            problem = "--command: found users with several requests, expected users with a single request"
+            raise UsageError(problem, hint="omit --command: weir then writes a scenario file")
         text = f"{spec.to_command()}\n"
     elif "--study" in asked or scenario is None:
         notes += list_study_notes(spec, has_scenario=scenario is not None)
-        text = "# weir study check FILE says what it takes, weir run FILE runs it.\n"
+        text = "# weir study check FILE prints the duration, weir run FILE runs the study.\n"
         text += build_study(spec, title=f"As {sanitize(source)}", scenario=scenario)
     else:
         command = replace(spec, scenario={}, scenario_file=scenario_file).to_command()

@@ -1,4 +1,4 @@
-"""`weir doctor`: lists what is present, what is missing, and the commands that install it."""
+"""`weir doctor`: lists present and missing programs and features, with the commands that install them."""
 
 import os
 import platform
@@ -39,7 +39,7 @@ _JDK = "17"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that weir looked for, and the result."""
+    """A program or feature that weir looked for, and the result."""
 
     what: str
     ok: bool
@@ -53,7 +53,7 @@ def doctor(
     install: Annotated[bool, Option("--install", help="First install JMeter and Locust into the cache.")] = False,
     json_: options.Json = False,
 ) -> None:
-    """List what is present or missing, and how to install it. Exit with 2 if weir itself lacks something."""
+    """List present and missing programs, with install commands. Exit with 2 if weir itself cannot run."""
     failed = [*_install_generators()] if install else []
     stacks = read_all_stacks()
     needed = _list_labels((stack, stack.needs) for stack in stacks)
@@ -77,7 +77,7 @@ def doctor(
 
 
 def _install_generators() -> Iterator[WeirError]:
-    """Installs the generators that weir can install. After a failure prints and yields the failure, and continues."""
+    """Installs the generators that weir can install. Prints and yields each failure, and continues."""
     for tool in TOOLS.values():
         if tool.installation and tool.find() is None:
             try:
@@ -109,7 +109,7 @@ def _find_capabilities(able: Capabilities) -> list[Finding]:
     cgroup, netem = "run as root where /sys/fs/cgroup is writable", "a kernel with CONFIG_NET_SCH_NETEM"
     known = (
         ("quotas and memory limits", able.limits, "cpus.quota, cpus.memory", cgroup),
-        ("networks of stacks' own", able.network, "network.isolation", "run as root with iproute2"),
+        ("networks of stacks", able.network, "network.isolation", "run as root with iproute2"),
         ("published ports", able.port_translation, "network.publish", "apt-get install nftables"),
         ("delay and loss", able.netem, "network.delay_ms, network.loss", f"{netem}: modprobe sch_netem"),
     )
@@ -129,7 +129,7 @@ def _find_machine() -> list[Finding]:
 
 
 def _list_labels(needs: Iterable[tuple[Stack, Iterable[str]]]) -> list[tuple[str, str]]:
-    """Returns each need with the labels of the stacks that have it. A stack with variants appears once."""
+    """Returns each need with the labels of all stacks that have the need. A stack with variants appears once."""
     labels: dict[str, dict[str, str]] = {}
     for stack, names in needs:
         for name in names:
@@ -148,7 +148,7 @@ def _suggest_install(need: str) -> str:
     tool, _, version = need.partition(">=")
     if tool in JDK_TOOLS:
         return f"apt-get install openjdk-{version or _JDK}-jdk-headless, or name another JDK in JAVA_HOME"
-    newer = f"; if it is older than {version}, put a newer one first on the PATH" if version else ""
+    newer = f"; if {tool} is older than {version}, put a newer version first on the PATH" if version else ""
     return f"{_INSTALL.get(tool, f'install {tool}')}{newer}"
 
 

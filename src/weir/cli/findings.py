@@ -1,4 +1,4 @@
-"""`weir findings`: prints every finding of a run as one sentence each, or as JSON for programs."""
+"""`weir findings`: prints every finding of a run as a sentence, or all findings as JSON for programs."""
 
 from weir.cli import options
 from weir.cli.output import print_text
@@ -10,7 +10,7 @@ def findings(run: options.Run, json_: options.Json = False) -> None:
 
     Example: weir findings runs/sync-vs-async-1 --json
     """
-    # Here and not above: findings take as long to import as all else, and a missing file does not need it.
+    # A late import: findings take long to import, and the message about a missing file must not wait for them.
     from weir.findings import of_run
     from weir.findings.conclusions import iter_sentences
     from weir.report import render_json

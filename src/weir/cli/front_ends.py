@@ -1,4 +1,4 @@
-"""`weir wrk`, `weir wrk2`, `weir hey` and `weir ab`: read another tool's command line, run weir's load, and print the tool's report.
+"""`weir wrk`, `weir wrk2`, `weir hey`, `weir ab`: run a tool's command line with weir, and print the tool's report.
 
 The tool's report goes to standard output, so that scripts can still parse it. weir's verdict and the differences go to
 standard error. Every import before a load costs time, which matters in a loop of short runs. Every import during a load
@@ -24,7 +24,7 @@ def run_front_end(tool: str, words: Sequence[str]) -> int:
 
     Raises:
         UsageError: the engine is missing.
-        TargetError: the engine died in the middle of the load.
+        TargetError: the engine ended unexpectedly during the load.
     """
     try:
         return _run(read_command_line(tool, words))
@@ -32,7 +32,7 @@ def run_front_end(tool: str, words: Sequence[str]) -> int:
         sys.stdout.write(exit_.text)
         return exit_.code
     except ToolError as error:
-        # Here and not above: it takes a while to import what prints errors.
+        # A late import: only an error needs these modules.
         from weir.cli.output import say_error
 
         say_error(error.message, error.hint)
@@ -50,7 +50,7 @@ def _run(front_end: FrontEnd) -> int:
             case "hello":
                 print(front_end.format_heading(), end="", flush=True)
             case "interval":
-                # No report needs the histograms of intervals, which would be most of the memory of a long load.
+                # No report needs the histograms of intervals, and they would take most of the memory of a long load.
                 record["histogram"] = ""
                 before, done = done, done + record["ok"] + record["failed"]
                 if progress := front_end.format_progress(before, done, has_ended=False):
@@ -70,7 +70,7 @@ def _run(front_end: FrontEnd) -> int:
             text, code = front_end.format_failed_start(error)
             print(text, end="", flush=True)
             raise ToolError(error.message, hint=error.hint, code=code) from None
-        # Here and not above: while a load runs, the import of pydantic would take CPU from it.
+        # A late import: during the load, the import of pydantic would take CPU from the load.
         from weir.model.records import Interval, LoadEvent
 
         intervals = [Interval.model_validate(record) for record in records if record["record"] == "interval"]

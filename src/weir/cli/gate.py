@@ -28,7 +28,7 @@ def gate(
 
     Example: weir gate runs/main runs/branch --threshold 5%
     """
-    # Here and not above: findings take as long to import as all else, and a wrong flag does not need it.
+    # A late import: findings take long to import, and a wrong flag must not wait for them.
     from weir.findings.regression import METRICS, compare_runs, format_markdown
 
     chosen = options.choose_metrics(metrics, METRICS, "gate")

@@ -30,7 +30,7 @@ def import_csv(
         Path | None,
         Option("--mapping", metavar="FILE", help='TOML file with the map. Example: [columns] field = "column:unit".'),
     ] = None,
-    baseline: Annotated[str | None, Option("--baseline", help="Stack with which weir compares the others.")] = None,
+    baseline: Annotated[str | None, Option("--baseline", help="Baseline stack of the comparisons.")] = None,
     stack_cpus: Annotated[int | None, Option("--stack-cpus", min=1, help="Number of CPUs of the stacks.")] = None,
     out: Annotated[
         Path | None, Option("--out", metavar="DIR", help="Run folder. Default: runs/NAME for the file NAME.csv.")

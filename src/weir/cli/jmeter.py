@@ -35,9 +35,9 @@ _HINT = "weir jmeter --help"
 _NOT_OFFERED = {
     option: reason
     for options, reason in {
-        "-E -H -P -N -u -a --proxyScheme --proxyHost --proxyPort --nonProxyHosts": "requests go to their server directly",
-        "-r -R -s -X --runremote --remotestart --server --remoteexit": "there are no remote servers",
-        "-S -i -d --systemPropertyFile --jmeterlogconf --homedir": "there is no Java",
+        "-E -H -P -N -u -a --proxyScheme --proxyHost --proxyPort --nonProxyHosts": "requests go directly to the server",
+        "-r -R -s -X --runremote --remotestart --server --remoteexit": "weir has no remote servers",
+        "-S -i -d --systemPropertyFile --jmeterlogconf --homedir": "weir runs no Java",
         "-g --reportonly": "weir audit reads JTL files",
         "-v": "weir --version",
     }.items()
@@ -47,7 +47,7 @@ _PROPERTY = "NAME=VALUE"
 
 
 class Command(TyperCommand):
-    """Reports wrong flags in JMeter's words and exits with an error. JMeter itself exits with 0, as after a run of the plan."""
+    """A parser that reports wrong flags in JMeter's words and exits with an error. JMeter itself exits with 0."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -86,7 +86,7 @@ def jmeter(
     property_files: Annotated[
         list[Path] | None, Option("-q", "--addprop", help="File of NAME=VALUE lines. -J overrides the file.")
     ] = None,
-    propfile: Annotated[Path | None, Option("-p", "--propfile", help="Like -q, but read before the -q files.")] = None,
+    propfile: Annotated[Path | None, Option("-p", "--propfile", help="Like -q, but before all -q files.")] = None,
     system_properties: Annotated[
         list[str] | None, Option("-D", "--systemproperty", metavar=_PROPERTY, help="Ignored: weir runs no Java.")
     ] = None,
@@ -96,7 +96,7 @@ def jmeter(
     log_levels: Annotated[list[str] | None, Option("-L", "--loglevel", help="Ignored.")] = None,
     dashboard: Annotated[
         bool,
-        Option("-e", "--reportatendofloadtests", help="Write weir's HTML report. The plan needs one thread group."),
+        Option("-e", "--reportatendofloadtests", help="Write weir's HTML report. Only for one thread group."),
     ] = False,
     dashboard_folder: Annotated[
         Path | None, Option("-o", "--reportoutputfolder", help="Folder of the report: index.html and run.weir.")
@@ -134,7 +134,7 @@ def jmeter(
         name, _, value = text.partition("=")
         values[name.strip()] = value
     if system_properties:
-        say(f"weir: -D{system_properties[0]}: not used: there is no Java")
+        say(f"weir: -D{system_properties[0]}: ignored: weir runs no Java")
     read = read_test_plan(path, values)
     _report_unsupported(read, ignore=ignore_unsupported)
     outputs = _Outputs(logfile, not force_delete, summary_report, aggregate_report, dashboard_folder)
@@ -143,7 +143,7 @@ def jmeter(
 
 
 def _report_unsupported(plan: TestPlan, *, ignore: bool) -> None:
-    """Lists the unsupported elements. Raises UsageError, except if the user ignores them and the plan has thread groups."""
+    """Lists the unsupported elements. Raises UsageError, unless `ignore` is set and the plan has thread groups."""
     lines = [f"  {sanitize(str(one))}" for one in plan.unsupported]
     if lines and not (ignore and plan.groups):
         found = "1 element" if len(lines) == 1 else f"{len(lines)} elements"
@@ -164,7 +164,7 @@ def _read_properties(path: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Outputs:
-    """The files to write."""
+    """The files that weir writes for the user's flags."""
 
     jtl: Path | None
     appends: bool
@@ -175,12 +175,12 @@ class _Outputs:
 
     @property
     def sample_files(self) -> list[Path]:
-        """The files that need the log of all requests."""
+        """Returns the files that need the log of all requests."""
         return [path for path in (self.jtl, self.summary_report, self.aggregate_report) if path is not None]
 
 
 class _Console:
-    """Prints the lines of JMeter's summariser. Each load reports its intervals on a thread of its own."""
+    """A printer of JMeter's summariser lines. Each load reports its intervals on a separate thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -227,7 +227,7 @@ def _run_plan(plan: TestPlan, outputs: _Outputs) -> bool:
             hint="weir load --out, with the command lines that weir convert jmx prints",
         )
     for path in outputs.sample_files:
-        # Now, and not after the load.
+        # weir checks the files now, because an error after the load would lose the samples.
         try:
             path.open("a").close()
         except OSError as error:
@@ -297,7 +297,7 @@ def _write_files(samples: Samples, outputs: _Outputs) -> None:
 
 
 def _write_dashboard(group: _Group, end: LoadEnd) -> None:
-    # Here and not above: findings take as long to import as all else, which no other plan needs.
+    # A late import: findings take long to import, and no other plan needs them.
     from weir.findings import of_run
     from weir.report import write_html
     from weir.store import RunReader
@@ -313,14 +313,14 @@ def _report_differences(native: NativeLoad, summary: LoadSummary, *, alone: bool
     name = "" if alone else f"{native.group.name}: "
     lines = list(summary.verdict.lines)
     if redirects := sum(count for status, count in summary.status.items() if status.startswith("3")):
-        lines.append(f"{redirects} answers are redirects, which JMeter would have followed")
+        lines.append(f"{redirects} responses are redirects, which JMeter would have followed")
     if summary.errors.reset or summary.errors.protocol:
-        failed = f"a request that failed without a whole answer ({', '.join(OUTCOMES[3:5])})"
-        lines.append(f"the elapsed time of {failed} ends with what is known of it")
+        failed = f"a request that failed without a whole response ({', '.join(OUTCOMES[3:5])})"
+        lines.append(f"the elapsed time of {failed} ends at the last known time")
     if unanswered := summary.requests.unanswered:
-        lines.append(f"{unanswered} requests were in flight when the load was stopped: they are no samples")
+        lines.append(f"{unanswered} requests were in flight at the end of the load: they are not in the samples")
     if native.plan.tls is not None:
-        lines.append("any certificate of the server is trusted, as JMeter does")
+        lines.append("weir trusts any certificate of the server, as JMeter does")
     lines.append(f"the same natively: {native.command} (weir convert jmx prints the scenario)")
     for line in lines:
         say(sanitize(f"weir: {name}{line}"))

@@ -40,7 +40,7 @@ def load(
         list[str],
         Argument(
             metavar="URL...",
-            help="Target URL: http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections use several URLs in turn.",
+            help="Targets: http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections use them in turn.",
         ),
     ],
     given: dict[str, Any],
@@ -53,14 +53,14 @@ def load(
         list[str] | None,
         Option(
             "--objective",
-            help="Exit with 1 if the load misses this objective. Examples: 'p99<50ms', 'errors<0.1%', 'throughput>1000'.",
+            help="Exit with 1 if the load misses this objective. Examples: 'p99<50ms', 'errors<1%', 'throughput>1000'.",
         ),
     ] = None,
     abort_on: Annotated[
         list[str] | None,
         Option(
             "--abort-on",
-            help="Stop and exit with 1 as soon as this condition holds over a second. Examples: 'errors>5%', 'p99>1s'.",
+            help="Stop and exit with 1 when the last second meets this condition. Examples: 'errors>5%', 'p99>1s'.",
         ),
     ] = None,
     hdr: Annotated[
@@ -72,7 +72,7 @@ def load(
         bool,
         Option(
             "--no-generator-limit",
-            help="Skip the measurement of a busy generator's limit after the load, which takes 1 s.",
+            help="Do not measure the limit of a busy generator after the load, which takes 1 s.",
         ),
     ] = False,
     out: options.KeepLoad = None,
@@ -86,7 +86,7 @@ def load(
 ) -> None:
     """Put a load on a running server and report its response times and throughput.
 
-    Response times count from the intended start of each request. So response times include stalls of the server.
+    Response times start at the intended start of each request. So response times include stalls of the server.
 
     Example: weir load http://127.0.0.1:8000/ -c 64 -d 10s
     """
@@ -126,11 +126,11 @@ def load(
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One load, and what weir does with its records."""
+    """One load, with the destinations of the load's records."""
 
     plan: LoadPlan
     file: Path | None
-    """The run file in which weir keeps the load."""
+    """The run file in which weir keeps the load. None: weir does not keep the load."""
     hdr: str | None
     watched_pids: Sequence[int]
     objectives: Sequence[Condition]
@@ -143,7 +143,7 @@ class _Request:
 
 
 def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackResources | None, ExitCode]:
-    """Runs, keeps, shows and judges the load. Returns the summary, the use of the watched processes, and the exit code."""
+    """Runs, records, shows and judges a load. Returns the summary, the watched processes' usage and the exit code."""
     plan, stop = request.plan, StopSwitch()
     abort = AbortWatch(request.abort_conditions, stop.stop)
     with ExitStack() as stack:
@@ -201,9 +201,9 @@ class _StartAndEvents(LoadObserver):
 
 
 def _add_generator_limit(summary: LoadSummary, plan: LoadPlan) -> LoadSummary:
-    """Adds the generator's highest rate, measured now. Returns the summary unchanged if this fails or Ctrl-C ends it."""
+    """Measures the generator's highest rate, and adds the rate to the summary. Adds nothing on failure or Ctrl-C."""
     if at_terminal():
-        say("weir: the generator was busy: weir measures its highest rate on a null server for 1 s")
+        say("weir: the generator was busy: weir measures the generator's highest rate for 1 s")
     others = sorted(os.sched_getaffinity(0) - set(plan.cpus)) if plan.cpus else []
     try:
         max_rate_rps = measure_on_null_server(plan, duration_s=_NULL_SERVER_S, server_cpus=others)

@@ -1,4 +1,4 @@
-"""`--live`: shows a load on a page in the browser. This module connects a load with `weir.live`; neither imports the other.
+"""`--live`: shows a load on a page in the browser. Connects loads with `weir.live`; neither imports the other.
 
 This module imports `weir.live` only for a page, because no other command needs a web server. `weir.cli.run_page` does
 the same for runs.
@@ -41,25 +41,25 @@ def page(
     runs: "RunFolder | None" = None,
     is_busy: bool = True,
 ) -> Iterator[None]:
-    """Serves a page of the board's events within the context, and prints its address.
+    """Serves a page of the board's events within the context, and prints the page's address.
 
     At the end the page shows `last_text`. After an exception the page says that the measurement ended early. `cpus`:
-    the CPUs of weir's control; empty: any. `runs`: past runs that the page shows. `is_busy`: this machine measures.
+    CPUs of weir's control; empty: any CPU. `runs`: past runs on the page. `is_busy`: whether this machine measures.
     """
     from weir.live import LiveServer, parse_address
 
     with LiveServer(board, parse_address(listen), cpus=cpus, runs=runs) as server:
         say(f"weir: live: {server.url}")
         if server.address.is_any:
-            say(f"weir: live as well at every other address of this machine, port {server.address.port}")
+            say(f"weir: live: also at every other address of this machine, port {server.address.port}")
         if server.address.is_loopback and is_busy:
             say("weir: a browser on this machine takes CPU from the load; --listen opens the page to other machines")
         elif not server.address.is_loopback:
-            say("weir: anyone with this address can see everything and stop it; the connection is not encrypted")
+            say("weir: anyone with this address can see and stop the measurement; the connection is not encrypted")
         try:
             yield
         except BaseException:
-            board.end("Ended early: what was finished is kept, and the prompt says more.")
+            board.end("Ended early: weir has kept all finished work. The prompt shows details.")
             raise
         board.end(last_text)
 
@@ -87,7 +87,7 @@ def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str |
 
 
 def make_stop_button() -> Callable[[], bool]:
-    """Returns a button that interrupts weir once, like Ctrl-C. A second interruption would disturb the end of the load."""
+    """Returns a function that interrupts weir once, like Ctrl-C: a second interruption would disturb the load's end."""
     unpressed = threading.Semaphore()
 
     def press() -> bool:

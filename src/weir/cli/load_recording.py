@@ -36,7 +36,7 @@ _LONGEST_BODY = 4096
 
 
 def choose_file(out: str) -> Path:
-    """Returns the run file of `--out`: FILE.weir itself, or `run.weir` in a folder. Raises UsageError if it exists."""
+    """Returns the run file of `--out`: FILE.weir, or `run.weir` in a folder. Raises UsageError if the file exists."""
     path = Path(out)
     if path.suffix != SUFFIX:
         if path.exists() and not path.is_dir():
@@ -50,7 +50,7 @@ def choose_file(out: str) -> Path:
 
 
 def choose_interval(plan: LoadPlan) -> LoadPlan:
-    """Lengthens the intervals of a long load, because short intervals would make its file large."""
+    """Returns the plan, with longer intervals for a long load: short intervals would make the run file large."""
     return plan if plan.duration_s <= _LONG_LOAD_S or plan.ends_by_itself else replace(plan, interval_s=1.0)
 
 
@@ -87,13 +87,13 @@ class LoadRecording(AbstractContextManager["LoadRecording"]):
         begun_ns = info.started_unix_ns
         self._trial_id = self._writer.begin_trial(cell, block=1, position=0, attempt=1, started_unix_ns=begun_ns)
         self.recorder = Recorder(self._writer, self._trial_id)
-        """Observes the load."""
+        """The observer that writes the load's records to the file."""
         self._finished = False
 
     def finish(
         self, end: LoadEnd, summary: LoadSummary, resources: StackResources | None, *, interrupted: bool
     ) -> None:
-        """Writes the result of the load and marks it finished."""
+        """Writes the result of the load, and marks the load as finished."""
         result = TrialResult(
             verdict=TrialVerdict.from_texts(summary.verdict.validity, summary.verdict.reasons),
             summary=summary,
@@ -110,7 +110,7 @@ class LoadRecording(AbstractContextManager["LoadRecording"]):
             return
         self._writer.close("interrupted")
         if not self.recorder.has_started:
-            # Without a measurement: the file would make the same command fail.
+            # A file without a measurement would make the next run of the same command fail.
             self.path.unlink(missing_ok=True)
             if self._made_folder:
                 self.path.parent.rmdir()

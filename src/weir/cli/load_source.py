@@ -1,4 +1,4 @@
-"""Chooses the source of loads (this machine or agents on a Ray cluster, `--cluster`) and the node that runs the stacks."""
+"""Chooses the source of loads (this machine, or agents on a Ray cluster) and the node that runs the stacks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -36,7 +36,7 @@ class ClusterFlags:
 
     @property
     def words(self) -> list[str]:
-        """The flags as words of a command line."""
+        """Returns the flags as words of a command line."""
         pairs = self.given.items()
         return [word for flag, value in pairs for word in ([flag] if value is True else [flag, str(value)])]
 
@@ -89,7 +89,7 @@ def join_stack_cluster(flags: ClusterFlags) -> "Iterator[RayCluster | None]":
 
     with join_cluster(flags.cluster) as cluster:
         if (node := find_node(cluster, "stack")) is not None:
-            say(f"weir: the stacks are on {node.name}")
+            say(f"weir: the stacks run on {node.name}")
         yield None if node is None else cluster
 
 

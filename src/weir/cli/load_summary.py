@@ -33,8 +33,8 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
     if summary.tls_handshake_us is not None:
         lines.append(_row("TLS handshake", summary.tls_handshake_us))
     if (stamps := summary.generator.kernel_timestamps) is not None:
-        by_the_clock = f", of {stamps.missing:,} when it was read" if stamps.missing else ""
-        lines.append(f"  last byte: of {stamps.used:,} answers when the kernel received it{by_the_clock}")
+        by_the_clock = f", generator's time for {stamps.missing:,}" if stamps.missing else ""
+        lines.append(f"  end of response: kernel's time for {stamps.used:,} responses{by_the_clock}")
     lines += ["", "  status  " + (", ".join(f"{code}: {count:,}" for code, count in summary.status.items()) or "none")]
     if summary.steps:
         lines += _parts("steps", list(summary.steps.items()))
@@ -101,7 +101,7 @@ def microseconds(value: float | None) -> str:
 
 def _slowest(slow: SlowRequest) -> str:
     service = microseconds(slow.last_byte_us - slow.written_us)
-    times = f"{microseconds(slow.last_byte_us - slow.intended_us)}, {service} of it after it was sent"
+    times = f"{microseconds(slow.last_byte_us - slow.intended_us)}, of which {service} after the request was sent"
     request = f"due at {slow.intended_us / 1e6:.3f} s, connection {slow.connection}, status {slow.status}"
     return f"slowest  {times}; {request}"
 
@@ -155,7 +155,7 @@ def _server(resources: StackResources, summary: LoadSummary) -> list[str]:
     states = {state: sum(pool.in_state.get(state, 0.0) for pool in resources.pools) for state in THREAD_STATE_WORDS}
     often = sorted(states.items(), key=lambda item: -item[1])
     if found := [f"{count:.1f} {THREAD_STATE_WORDS[state]}" for state, count in often if count >= _LEAST_THREADS]:
-        lines.append(f"          of its threads, on average {', '.join(found)}")
+        lines.append(f"          threads on average: {', '.join(found)}")
     return [*lines, *(f"          {limit}" for limit in resources.limits)]
 
 

@@ -29,7 +29,7 @@ _ENDLESS_S = 86_400.0
 
 
 class Command(TyperCommand):
-    """Parses weir's options up to the first argument that is not an option of weir. All further arguments belong to Locust."""
+    """A parser of weir's options. The first argument that is not weir's, and all arguments after it, go to Locust."""
 
     needs_value: ClassVar[dict[str, bool]] = {}
     """A dict from the name of each weir option to whether the option has a value."""
@@ -80,7 +80,7 @@ def locust(
     if end is None:
         misplaced = [word for word in arguments or [] if word.partition("=")[0] in Command.needs_value]
         if code and misplaced:
-            say(f"weir: {misplaced[0]} is an option of weir's: it stands before Locust's arguments")
+            say(f"weir: {misplaced[0]}: found after Locust's arguments, expected before them: the option is weir's")
         elif file is not None or weir_json is not None:
             say("weir: nothing was recorded: Locust started no test")
         raise typer.Exit(code)
@@ -96,7 +96,7 @@ def locust(
 
 
 def _record(process: LocustProcess, file: Path | None, *, live: bool, listen: str | None) -> LoadEnd | None:
-    """Records the first test of a Locust until Locust ends. Returns None if Locust started no test."""
+    """Records the first test until Locust ends. Returns None if Locust started no test."""
     recording, observers = Recording(), LoadObservers()
     test: Started | None = None
     kept: LoadRecording | None = None
@@ -126,7 +126,7 @@ def _record(process: LocustProcess, file: Path | None, *, live: bool, listen: st
                 )
             elif isinstance(line, Restarted) and not has_restarted:
                 has_restarted = True
-                say("weir: Locust has started another test: weir records the first one alone")
+                say("weir: Locust has started another test: weir records only the first test")
             for interval in recording.take(number, line):
                 observers.on_interval(interval)
         if test is None:
@@ -155,7 +155,7 @@ def _plan(test: Started) -> LoadPlan:
         targets=tuple(hosts) if len(hosts) > 1 else (),
         load=ClosedLoad(((0.0, 0.0), (ramp_s, users)) if has_ramp else users),
         duration_s=run_time_s,
-        # The clients of the file have timeouts of their own, or none.
+        # The clients in the locustfile have their own timeouts, or no timeout.
         timeout_s=run_time_s,
         threads=test.processes,
         scenario={"locustfile": ", ".join(test.files), "requests": requests},

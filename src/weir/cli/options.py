@@ -25,13 +25,13 @@ Scale = Annotated[
     str | None,
     Option(
         "--scale",
-        help="Scale: quick (indicates, in minutes), evidence (supports a claim), article (the study's settings), or another of the study.",
+        help="Scale: quick (minutes), evidence (supports a claim), article (the study's settings), or the study's own.",
     ),
 ]
-Objective = Annotated[str | None, Option("--objective", help="Objective. Example: 'p99<=50ms' (percentile and limit).")]
+Objective = Annotated[str | None, Option("--objective", help="Percentile with a limit. Example: 'p99<=50ms'.")]
 Metrics = Annotated[
     list[str] | None,
-    Option("--metric", help="Metric to compare. Repeatable. Default: throughput, p99 and CPU per request."),
+    Option("--metric", help="Metric to compare. May be repeated. Default: throughput, p99 and CPU per request."),
 ]
 KeepLoad = Annotated[
     str | None,
@@ -47,7 +47,7 @@ Cluster = Annotated[
     Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Send the load from agents on a Ray cluster. ADDRESS is HOST:PORT of its head, or auto. See docs/guides/cluster.md.",
+        help="Send the load from a Ray cluster: HOST:PORT of the head node, or auto. See docs/guides/cluster.md.",
     ),
 ]
 Agents = Annotated[
@@ -60,14 +60,14 @@ AgentThreads = Annotated[
     str | None,
     Option(
         "--agent-threads",
-        help="With --cluster: load threads of each agent. They set its share of the load. Example: 2,1,1. Default: equal.",
+        help="With --cluster: threads of each agent, which set the agent's share. Example: 2,1,1. Default: equal.",
     ),
 ]
 ShareNodes = Annotated[bool, Option("--share-nodes", help="With --cluster: allow several agents on one node.")]
 
 
 def with_load_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Adds options for these settings of `LoadSpec`, or for all settings, to a command. Its argument `given` has their texts."""
+    """Adds options for these or all settings of `LoadSpec` to a command. The argument `given` holds their texts."""
     chosen = {name: SETTINGS[name] for name in names} if names else dict(SETTINGS)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -105,7 +105,7 @@ def read_flag(flag: str, parse: Callable[[str], T], text: str) -> T:
 
 
 def parse_percent(text: str) -> float:
-    """Returns the share in `5%`."""
+    """Parses a percentage such as `5%`, and returns the share."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
     if match is None or not 0 < float(match[1]) < 100:
         raise InvalidValueError(text, "a percentage such as 5%, above 0 and below 100")
@@ -113,7 +113,7 @@ def parse_percent(text: str) -> float:
 
 
 def parse_counts(text: str) -> tuple[int, ...]:
-    """Returns the whole numbers in `2,1,1`."""
+    """Parses whole numbers such as `2,1,1`."""
     parts = text.split(",")
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise InvalidValueError(text, "whole numbers of at least 1, such as 2,3")
@@ -122,7 +122,7 @@ def parse_counts(text: str) -> tuple[int, ...]:
 
 def choose_metrics(asked: list[str] | None, usual: Sequence[str], command: str) -> Sequence[str]:
     """Returns the metrics of `--metric`, or the usual metrics. Raises UsageError for an unknown metric."""
-    # Here and not above: findings take as long to import as all else, and `weir load` does not need them.
+    # A late import: findings take long to import, and `weir load` does not need them.
     from weir.findings.metrics import BY_KEY
 
     for metric in asked or ():
@@ -133,6 +133,6 @@ def choose_metrics(asked: list[str] | None, usual: Sequence[str], command: str) 
 
 
 def check_listen(live: bool, listen: str | None) -> None:
-    """Raises UsageError if the user gave `--listen` without a page."""
+    """Raises UsageError if the user gave `--listen` without `--live`."""
     if listen is not None and not live:
         raise UsageError(f"--listen: found {listen!r} without --live, expected both", hint="add --live")

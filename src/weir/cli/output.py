@@ -1,4 +1,4 @@
-"""weir's output. Data goes to standard output, everything else to standard error. Only terminals that allow colour get colour.
+"""Writes weir's output: data to standard output, all other text to standard error. Only terminals receive colour.
 
 The reader of a pipe may end (EPIPE), and a terminal may close (EIO). Then weir drops its progress messages and
 continues. Data without a reader raises `OSError`, which `weir.cli.main` handles.
@@ -23,23 +23,23 @@ from weir.model.sanitize import sanitize
 
 class _Console(Console):
     def __init__(self, *, stderr: bool = False, soft_wrap: bool = False) -> None:
-        # weir prints names such as ID[VARIANT] as they are.
+        # Rich must not read names such as ID[VARIANT] as markup.
         super().__init__(stderr=stderr, soft_wrap=soft_wrap, highlight=False, markup=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
-        """Raises the error again. Rich would end the program here."""
+        """Raises the current error again, because rich would end the program here."""
         raise
 
 
 class _Output(_Console):
-    """Standard output. At a terminal, paragraphs break between words. Elsewhere each paragraph is one line."""
+    """The console of standard output. A terminal breaks lines between words. Elsewhere each paragraph is one line."""
 
     def print(self, *objects: Any, **how: Any) -> None:
         super().print(*objects, **{"soft_wrap": not self.file.isatty(), **how})
 
 
 stdout = _Output()
-# Soft lines, so that users can copy a long address or command.
+# Soft wrapping lets users copy a long address or command.
 stderr = _Console(stderr=True, soft_wrap=True)
 
 
@@ -49,7 +49,7 @@ def nobody_listens(error: OSError) -> bool:
 
 
 def suggest_remedy(error: OSError) -> str | None:
-    """Returns the next step for an output that takes no data. Returns None if the error has another cause."""
+    """Returns the next step after a failed write of output. Returns None if the error has another cause."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "check the space left on the disk"
     # `weir.cli.main` has opened a closed standard output, which cannot be written.
@@ -57,9 +57,9 @@ def suggest_remedy(error: OSError) -> str | None:
 
 
 def was_interrupted(error: BaseException, known: BaseException | None = None) -> bool:
-    """Whether Ctrl-C came before the error. After Ctrl-C, Rich still writes its buffer, and a closed terminal rejects this write.
+    """Returns whether Ctrl-C came before the error. After Ctrl-C, rich still writes to a terminal that may be closed.
 
-    `known`: the exception that is being handled during the write. This exception is no new interruption.
+    `known`: the exception that weir handles during the write. This exception is not a new interruption.
     """
     context = error.__context__
     while context is not None and context is not known:
@@ -70,7 +70,7 @@ def was_interrupted(error: BaseException, known: BaseException | None = None) ->
 
 
 def give_up_output() -> None:
-    """Discards the rest of the output. Otherwise Python would report the error again when it flushes at exit."""
+    """Discards the rest of the output. Otherwise Python would report the same error again at its exit."""
     with contextlib.suppress(OSError):
         sink = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):

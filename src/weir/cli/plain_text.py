@@ -1,6 +1,6 @@
 """Makes output readable in ASCII if the encoding of a terminal or pipe lacks a character.
 
-Python's codecs know the error handler as `NAME`. They call the handler only for missing characters, so UTF-8 output costs nothing.
+Python's codecs call the error handler `NAME` only for missing characters, so UTF-8 output costs nothing.
 """
 
 import codecs
@@ -22,7 +22,7 @@ def plain(text: str) -> str:
 def use_plain_text() -> None:
     """Makes standard output and error replace characters that their encoding lacks. UTF-8 streams stay unchanged."""
     for stream in (sys.stdout, sys.stderr):
-        # A test may put an object without encoding or `reconfigure` there.
+        # A test may replace a stream by an object without `encoding` or `reconfigure`.
         encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
         if encoding != "utf8" and hasattr(stream, "reconfigure"):
             codecs.register_error(NAME, _replace)

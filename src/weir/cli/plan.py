@@ -26,7 +26,7 @@ def plan(
         str | None, Option("--target-rate", metavar="RATE", help="Requests per second. Examples: 5000, 100k, 1.5M.")
     ] = None,
     objective_: options.Objective = None,
-    stack: Annotated[str | None, Option("--stack", help="Stack as ID or ID[VARIANT], if the run has several.")] = None,
+    stack: Annotated[str | None, Option("--stack", help="Stack as ID or ID[VARIANT], if the run has more.")] = None,
     cpus: Annotated[
         list[str] | None,
         Option("--cpus", metavar="TIER=CPUS", help="CPUs of each machine of this tier. Default: as in the run."),
@@ -36,12 +36,12 @@ def plan(
         Option(
             "--replicas",
             metavar="N,...",
-            help="Also predict the throughput of this machine with each of these numbers of processes.",
+            help="Also predict this machine's throughput for these numbers of processes.",
         ),
     ] = None,
     json_: options.Json = False,
 ) -> None:
-    """Predict from a run the load agents and machines of each tier for a rate. Exit with 1 if an objective is missed.
+    """Predict load agents and machines per tier for a rate, from a run. Exit with 1 if an objective is missed.
 
     Example: weir plan --from runs/api-capacity-1 --stack nest-typeorm-nginx --target-rate 100k --objective 'p99<=50ms'
     """
@@ -96,7 +96,7 @@ def _read_machines(texts: Sequence[str]) -> dict[str, float]:
 
 def _print(found: "MachinePlan") -> None:
     print_text(found.sentence)
-    columns = ("machines", "interval", "CPUs each", "busy", "needs of each for a request")
+    columns = ("machines", "interval", "CPUs each", "busy", "demand per request")
     table = make_table("", *columns, right=columns, no_wrap=("", *columns))
     for one in (*found.tiers, *([] if found.agents is None else [found.agents])):
         demand = f"{one.demand_us:,.0f} us{_interval(one.demand_low_us, one.demand_high_us, ' ({})')}"

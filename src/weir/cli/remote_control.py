@@ -1,8 +1,8 @@
-"""Lets weir on one machine, the driver, control a run on another one. The run sends lines with its progress, for the
-driver's page; the driver sends lines with commands.
+"""Lets weir on one machine, the driver, control a run on another machine. The run sends lines with its progress for the
+driver's page. The driver sends lines with commands.
 
-Both ends are in this module, because they share the format of the lines. When the driver is gone, the standard input of
-the driven run closes. Then the run ends in order.
+This module contains both ends, because both ends share the format of the lines. When the driver is gone, the standard
+input of the driven run closes. Then the run ends as after Ctrl-C.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _MARK = "weir-live"
 _FINISHED = "weir-finished"
-"""The line that follows each trial after the run file has the trial."""
+"""The line that the run sends after each trial, when the run file holds the trial."""
 _MOST_WAITING = 20_000
 _WRITER_NICE = 19
 _WRITTEN_WITHIN_S = 5.0
@@ -79,7 +79,7 @@ class _FinishedLines(RunObserver):
 def _obey(controls: RunControls) -> None:
     """Executes the driver's commands until the driver is gone. Then ends the run like Ctrl-C."""
     requests = {"skip": controls.skip.request, "extend": controls.extra_blocks.request}
-    # Without a buffer, whose lock this thread would hold when Python ends.
+    # This thread reads without a buffer, because it would hold the buffer's lock when Python ends.
     with open(0, "rb", buffering=0, closefd=False) as commands:
         for line in commands:
             # Another version of weir may send other commands.
@@ -89,7 +89,7 @@ def _obey(controls: RunControls) -> None:
 
 
 def _queue_as(kind: str) -> Any:
-    """Returns a method that queues its argument for the line of this kind. If the queue is full, the method drops the argument."""
+    """Returns a method that queues its argument as a line of this kind, or drops the argument if the queue is full."""
 
     def put(self: "BoardLines", value: Any) -> None:
         with contextlib.suppress(queue.Full):
@@ -99,9 +99,9 @@ def _queue_as(kind: str) -> Any:
 
 
 class BoardLines(LoadObserver):
-    """Lines for a page on another machine. Like `EventQueue`, this class never blocks the caller. It drops lines if too many wait.
+    """The lines for a page on another machine. Never blocks the caller: like `EventQueue`, drops lines in a full queue.
 
-    A context manager. At its end it writes the waiting lines. `write` takes one line at a time.
+    A context manager that writes the waiting lines at its end. Calls `write` with one line at a time.
     """
 
     def __init__(self, write: Callable[[str], object]) -> None:
@@ -177,7 +177,7 @@ class RunThere:
 
 @contextmanager
 def live_there(shown: Shown, *, listen: str | None, report: Path) -> Iterator[RunThere]:
-    """Serves a page here of a run on another machine, within the context. `report`: the report's future path."""
+    """Serves a page for a run on another machine, within the context. `report`: future path of the report."""
     run = RunThere()
     buttons = partial(run.send, "skip"), partial(run.send, "extend")
     with run_page(shown, *buttons, listen=listen, report=report, is_here=False) as run.board:

@@ -29,8 +29,8 @@ def report(
         str | None,
         Option(
             "--format",
-            help="Print only this format: html (the page), json, md (tables), csv (every figure), jmeter (aggregate report), "
-            "locust (statistics), hgrm (percentiles in HdrHistogram's format).",
+            help="Print only this format: html (the page), json, md (tables), csv (every figure), "
+            "jmeter (aggregate report), locust (statistics), hgrm (percentiles in HdrHistogram's format).",
         ),
     ] = None,
     compare: Annotated[
@@ -63,12 +63,12 @@ def _render(path: Path, form: str) -> str:
     """Returns the findings of the run or the load at `path` in one of `FORMATS`."""
     if form not in FORMATS:
         raise UsageError(f"--format: found {form!r}, expected one of {', '.join(FORMATS)}", hint="weir report --help")
-    # Here and not above: findings take as long to import as all else, and `weir load` does not need it.
+    # A late import: findings take long to import, and `weir load` does not need them.
     from weir.findings import of_run
     from weir.report import begin_charts, exports, render_html, render_json
 
     with RunReader(path) as reader:
-        # Other processes draw the charts meanwhile.
+        # Other processes draw the charts at the same time.
         charts = begin_charts(reader) if form == "html" else None
         found = of_run(reader)
         if form == "html":
@@ -110,7 +110,7 @@ def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = Fa
 
     `compare`: another run file. The report compares this run with it.
     """
-    # Here and not above: findings take as long to import as all else, and `weir load` does not need it.
+    # A late import: findings take long to import, and `weir load` does not need them.
     from weir.findings import LoadFindings, of_run, regression
     from weir.report import begin_charts, render_json, render_terminal, write_html
 
@@ -122,7 +122,7 @@ def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = Fa
                 changes = regression.compare_runs(
                     base, reader, regression.METRICS, _COMPARED_THRESHOLD, any_environment=True
                 )
-        # The file before the terminal, which may be closed by now. A full disk does not prevent the answer.
+        # weir writes the file first, because the terminal may be closed. A full disk does not prevent the answer.
         try:
             write_html(reader, found, html, changes, charts=charts)
         finally:

@@ -40,7 +40,7 @@ def run(
     resume_: Annotated[Path | None, Option("--resume", metavar="RUN", help="Continue an interrupted run.")] = None,
     skip_missing: Annotated[
         bool,
-        Option("--skip-missing", help="Leave out stacks that this machine cannot run, and print a line for each."),
+        Option("--skip-missing", help="Leave out stacks that this machine cannot run, with a line for each stack."),
     ] = False,
     fast: Annotated[
         bool, Option("--fast", help="End a quick run after its first result. --resume measures the rest.")
@@ -98,7 +98,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A run, and what weir does with its records."""
+    """One run, with the destinations of the run's records."""
 
     study: Study | None
     """None: weir resumes the run at `path`."""
@@ -150,7 +150,7 @@ def _run_elsewhere(request: _Request, cluster: "RayCluster", words: Sequence[str
         if path.is_file():
             show(path, html=report, json=request.json)
         if code == ExitCode.INTERRUPTED or not path.is_file():
-            # Within the context, so that the page shows the early end.
+            # The exit happens within the context, so that the page shows the early end.
             raise typer.Exit(code)
     return code
 
@@ -188,13 +188,13 @@ def _run_here(request: _Request) -> None:
                 start(study, path.parent, setup, command=request.command)
         except (KeyboardInterrupt, HostGoneError, NoAgentLeftError, NotWrittenError, TargetError):
             if path.is_file():
-                say("weir: ended early; what was finished is kept")
+                say("weir: ended early; weir has kept all finished work")
                 # The cause of the end matters more than a report that a full disk or a closed terminal rejects.
                 with suppress(WeirError, OSError):
                     show(path, html=request.report, json=request.json)
                 # The weir that controls a run resumes it from its own machine.
                 again = replace(flags, stacks_here=flags.stacks_here and not request.driven)
-                say(f"weir: {shlex.join(['weir', 'run', '--resume', str(path), *again.words])} goes on with it")
+                say(f"weir: {shlex.join(['weir', 'run', '--resume', str(path), *again.words])} continues the run")
             raise
         show(path, html=request.report, json=request.json)
 

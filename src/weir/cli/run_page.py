@@ -1,4 +1,4 @@
-"""`weir run --live`: shows a run on a page. This module connects the lab with `weir.live`; neither imports the other."""
+"""`weir run --live`: shows a run on a page. Connects the lab with `weir.live`; neither imports the other."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Subject of a run's page."""
+    """The facts about a run that a page shows."""
 
     title: str
     question: str
@@ -39,9 +39,9 @@ def run_page(
     report: Path,
     is_here: bool = True,
 ) -> Iterator["EventQueue"]:
-    """Serves a page of a run within the context. Yields the events of the page.
+    """Serves a page of a run within the context. Yields the page's event queue.
 
-    `report`: future path of the report. The page's buttons call `skip` and `extend`. `is_here`: the run is on this machine.
+    `report`: future path of the report. The page's buttons call `skip` and `extend`. `is_here`: the run is local.
     """
     from weir.live import Controls, EventQueue, PageInfo
 
@@ -53,7 +53,7 @@ def run_page(
 
 
 class BoardObserver(LoadObservers, RunObserver):
-    """Passes a run's progress and records to a board: a page, or lines to the page of another machine.
+    """An observer that passes a run's progress and records to a board: a page, or lines to another machine's page.
 
     `controls` have the blocks that viewers have requested. `last_block`: None if the stopping rule decides.
     """

@@ -1,4 +1,4 @@
-"""Shows the progress of a run at a terminal: a line for each step, and the current trial's load as `weir load` shows loads."""
+"""Shows a run's progress at a terminal: a line for each step, and the current trial's load as in `weir load`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from weir.study.time_estimate import format_duration
 
 
 class ProgressLines(RunObserver):
-    """Prints a run's progress on standard error. Also prints interim answers from the run file `answers_of`."""
+    """An observer that prints a run's progress, and interim answers from the run file `answers_of`."""
 
     def __init__(self, answers_of: Path | None = None) -> None:
         self._answers_of = answers_of
@@ -35,9 +35,9 @@ class ProgressLines(RunObserver):
         if result.summary is not None:
             window, times = result.window, result.summary.response_time_us
             if window is not None and not window.is_whole:
-                extended = ", extended for it" if window.extended else ""
+                extended = ", after an extension" if window.extended else ""
                 steady = f"steady from {window.start_s:.1f} s of {window.end_s:.1f} s{extended}"
-                say(f"      {steady}; before that is warm-up")
+                say(f"      {steady}; the earlier time is warm-up")
             p50, p99 = microseconds(times.p50), microseconds(times.p99)
             say(f"      {result.summary.throughput_rps:,.0f} req/s, p50 {p50}, p99 {p99}")
         for reason in result.verdict.reasons:
@@ -50,9 +50,9 @@ class ProgressLines(RunObserver):
 
 
 class RunView(RunObserver):
-    """Shows the current trial's load. The caller must `close` it.
+    """The display of the current trial's load. The caller must call `close`.
 
-    The main thread reports trials, and the reader's thread reports intervals. The view of a trial exists before its load begins.
+    The main thread reports trials, and the reader's thread reports intervals. A trial's view exists before the load.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class RunView(RunObserver):
         self.close()
 
     def close(self) -> None:
-        """Removes the lines. Closing twice does nothing."""
+        """Removes the lines. A second call does nothing."""
         if self._view is not None:
             self._view.close()
             self._view = None

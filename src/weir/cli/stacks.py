@@ -34,7 +34,7 @@ def list_(json_: options.Json = False) -> None:
     if json_:
         print_json([_to_json(stack) for stack in stacks])
         return
-    # Users copy names, even from a narrow terminal.
+    # Names do not wrap, because users copy names even from a narrow terminal.
     columns = ("stack", "how it serves", "workloads", "variants", "missing")
     table = make_table(*columns, no_wrap=("stack", "variants"))
     for stack in stacks:
@@ -104,7 +104,7 @@ def check(
                 result |= asdict(passed)
                 text = (
                     f"right: {', '.join(stack.serves)}; ready in {passed.ready_s:.2f} s, "
-                    f"{passed.answered:,} requests without a failure, {passed.compared:,} answers compared"
+                    f"{passed.answered:,} requests without a failure, {passed.compared:,} responses compared"
                 )
                 if stack.answers_wrong:
                     text = f"FAILED: {_UNCAUGHT}; {text}"
@@ -155,11 +155,11 @@ def _print_step(step: str) -> None:
 
 
 def _wait_for_end(host: Host, names: list[str]) -> str:
-    """Waits until one of these processes or the host ends. Returns the name of what ended, and how it ended."""
+    """Waits until one of these processes or the host ends. Returns a text such as "app ended by signal 9"."""
     ended = threading.Event()
     host.on_exit, host.on_gone = lambda _: ended.set(), ended.set
-    # A process may have ended before.
+    # A process may have ended before this function set the callbacks.
     if not any(host.ended(name) for name in names) and not host.is_gone:
         ended.wait()
     known = (f"{name} ended {found.how}" for name in names if (found := host.ended(name)) is not None)
-    return next(known, "it ended unexpectedly")
+    return next(known, "the host ended unexpectedly")

@@ -1,4 +1,4 @@
-"""`weir study`: lists and checks studies, and predicts their time and power."""
+"""`weir study`: lists and checks studies, and predicts the duration and the statistical power of a study."""
 
 import math
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ from weir.toml_file import list_data_files
 app = typer.Typer(help="Check and list studies, and print the schema of their files.", no_args_is_help=True)
 _ASSUMED_CV = 0.05
 _AIM = 1.05
-"""The ratio for which `check` prints the number of blocks."""
+"""The throughput ratio for which `check` prints the necessary number of blocks."""
 _HUGE = 100
-"""No study is needed for a difference above this factor."""
+"""The highest detectable factor that `check` prints. Nobody needs a study to see a larger difference."""
 _MOST_CELLS = 60
 _MOST_BLOCKS = 10
 
@@ -68,7 +68,7 @@ def check(
     ] = None,
     pilot: Annotated[
         Path | None,
-        Option("--pilot", metavar="RUN", help="Earlier run that gives the spread and the overhead of trials."),
+        Option("--pilot", metavar="RUN", help="Earlier run, from which weir takes the spread and overhead of trials."),
     ] = None,
     json_: options.Json = False,
 ) -> None:
@@ -116,11 +116,11 @@ def _estimate_spread(assume_cv: str | None, pilot: Path | None) -> tuple[Overhea
     """Returns overheads, memory, the spread of log ratios, and the source of the spread in words."""
     if pilot is None:
         cv = _ASSUMED_CV if assume_cv is None else options.read_flag("--assume-cv", options.parse_percent, assume_cv)
-        how = "(--assume-cv changes this, --pilot measures it)"
+        how = "(--assume-cv changes this number, --pilot RUN measures the spread)"
         basis = f"assuming that trials of one cell differ by {cv * 100:.3g} % of their mean {how}"
         # Two trials of a block vary independently: the variances of their logarithms add up.
         return Overhead(), {}, cv * math.sqrt(2), basis
-    # Here and not above: findings take as long to import as all else.
+    # A late import: findings take long to import.
     from weir.findings.pilot import measure_pilot
 
     with open_study_run(pilot, "--pilot: ") as reader:
@@ -168,7 +168,7 @@ def _print_cells(cells: Sequence[PlannedCell]) -> None:
         table.add_row(str(cell.id), cell.stack_label, names.of(cell), settings or "–", *times)
     stdout.print(table)
     if len(cells) > _MOST_CELLS:
-        stdout.print(f"and {len(cells) - _MOST_CELLS} more: --json has them all")
+        stdout.print(f"and {len(cells) - _MOST_CELLS} more: --json lists all cells")
     stdout.print()
 
 
@@ -187,28 +187,28 @@ def _print_order(order: Sequence[Sequence[int]]) -> None:
     for number, block in enumerate(order[:_MOST_BLOCKS], start=1):
         stdout.print(f"  block {number}: {' '.join(map(str, block))}")
     if len(order) > _MOST_BLOCKS:
-        stdout.print(f"  and {len(order) - _MOST_BLOCKS} more blocks: --json has them all")
+        stdout.print(f"  and {len(order) - _MOST_BLOCKS} more blocks: --json lists all blocks")
     stdout.print()
 
 
 def _describe_time(coming: TimeEstimate, *, is_measured: bool) -> list[str]:
-    how = "as in the pilot" if is_measured else "assumed, --pilot RUN knows"
+    how = "as in the pilot" if is_measured else "assumed; --pilot RUN measures them"
     load, warmup, pauses = map(format_duration, (coming.load_s, coming.warmup_s, coming.pauses_s))
     starts_and_stops, checks = format_duration(coming.starts_and_stops_s), format_duration(coming.checks_s)
     lines = [
         f"load {load}, warm-up {warmup}, pauses {pauses}, starts and stops {starts_and_stops} ({how})",
-        f"before it: checks and limits of generators {checks}; builds and repeated trials come on top",
+        f"before the load: checks and limits of generators {checks}; in addition: builds and repeated trials",
     ]
     if coming.extensions_s:
         most = format_duration(coming.extensions_s)
-        lines.append(f"trials without a steady state go on for longer: at most {most} altogether")
+        lines.append(f"trials without a steady state take longer: at most {most} in total")
     return lines
 
 
 def _describe_detection(detection: dict[str, Any], blocks: int, basis: str) -> list[str]:
     comparisons, ratio = detection["comparisons"], detection["detectable_ratio"]
     if not comparisons:
-        return ["There is nothing to compare: one stack at every point."]
+        return ["The study compares nothing: each point has only one stack."]
     if blocks < 2:
         return ["One block gives no interval: no difference can be detected."]
     if ratio is None or ratio > _HUGE:

@@ -26,7 +26,7 @@ _ASCII_BLOCKS = "_.:-=+*#"
 _STYLES = {"bold": "1", "dim": "2", "alarm": "31", "doubt": "33"}
 
 Line = list[tuple[str, str]]
-"""Pieces of text, each with a key of `_STYLES` or an empty style."""
+"""A line of text in pieces, each with a style: a key of `_STYLES`, or empty."""
 
 
 class LiveFigures:
@@ -54,7 +54,7 @@ class LiveFigures:
         """Whether the generator spins while it waits. Then its CPU time does not show how busy the generator is."""
 
     def take(self, interval: Interval) -> None:
-        """Adds an interval, and drops intervals that begin more than a second before its end."""
+        """Adds an interval, and drops intervals that begin more than a second before the end of `interval`."""
         times = Hdr.from_text(interval.histogram).coarsen()
         before = self._window[-1][0].end_s if self._window else 0.0
         self._window.append((interval, times))
@@ -103,7 +103,7 @@ class LiveFigures:
         load = self._plan.load
         line: Line = [(f"  {self._rate_rps():,.0f} req/s", "bold")]
         if isinstance(load, OpenLoad) and load.session is None:
-            line.append((f" of {value_at(load.rate_rps, last.end_s):,.0f} asked for", ""))
+            line.append((f" of {value_at(load.rate_rps, last.end_s):,.0f} requested", ""))
         line.append((f"   {self._answered:,} answered", ""))
         return [*line, (f"   {self._failed:,} failed", "alarm")] if self._failed else line
 
@@ -140,9 +140,9 @@ class LiveFigures:
 
     def _hints(self, last: Interval) -> Iterable[str]:
         if self._busy is not None and self._busy >= BUSY_FRACTION and not self.spins:
-            yield f"generator busy, {self._busy:.0%} of its CPU: it may be the limit"
+            yield f"generator busy, {self._busy:.0%} of its CPU: the generator may be the limit"
         if isinstance(self._plan.load, OpenLoad) and all(interval.queued for interval, _ in self._window):
-            yield "no connection is free: requests wait for one (-c, or a lower rate)"
+            yield "no connection is free, so requests wait: use more connections (-c) or a lower rate"
         if self._span_s() > 1 - 1e-6 and not self._rate_rps():
             yield "no response in the last second"
 
@@ -224,7 +224,7 @@ class LiveView(LoadObserver):
         self.close()
 
     def close(self) -> None:
-        """Removes the lines. Closing twice does nothing."""
+        """Removes the lines. A second call does nothing."""
         with self._lock:
             if not self._ended:
                 self._write(self._back(_size().columns) + "\x1b[J")
@@ -232,7 +232,7 @@ class LiveView(LoadObserver):
 
     def _draw(self) -> None:
         size = _size()
-        # Room for the ^C that a terminal echoes.
+        # The terminal echoes ^C, which needs two columns.
         most = max(10, size.columns - 3)
         all_lines = self._figures.lines(size.columns, unicode=self._unicode)
         lines = [crop(line, most) for line in all_lines[: max(1, size.lines - 1)]]
@@ -251,7 +251,7 @@ class LiveView(LoadObserver):
         )
 
     def _write(self, text: str) -> None:
-        # A terminal that is gone is no reason to end the load.
+        # A closed terminal must not end the load.
         with contextlib.suppress(OSError):
             os.write(sys.stderr.fileno(), text.encode(sys.stderr.encoding or "utf-8", "replace"))
 

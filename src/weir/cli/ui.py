@@ -1,7 +1,7 @@
 """`weir ui`: shows past runs and their reports in a browser, with a form that starts loads.
 
-The page checks a form as `weir load` checks its flags. It runs one load at a time and keeps each load in the folder of
-runs. The form's fields are only text: a body never names a file, and the load goes to the form's URL.
+The page checks a form as `weir load` checks its flags. The page runs one load at a time, and keeps each load in the
+folder of runs. The form's fields are only text: a body never names a file, and the load goes to the form's URL.
 """
 
 import threading
@@ -42,9 +42,9 @@ def ui(
     Example: weir ui runs
     """
     if not folder.is_dir() and (folder != _FOLDER or folder.exists()):
-        found = "a file" if folder.exists() else "nothing there"
+        found = "a file" if folder.exists() else "no folder"
         raise UsageError(f"FOLDER: {folder}: found {found}, expected a folder of runs", hint="weir ui runs")
-    # Here and not above: no other command needs a web server.
+    # A late import: no other command needs a web server.
     from weir.live import RunFolder
 
     loads = FormLoads(folder)
@@ -80,7 +80,7 @@ def parse_form(fields: Mapping[str, str]) -> LoadSpec:
 
 
 class FormLoads:
-    """The loads of one page, kept in a folder of runs, and the board that shows these loads. The caller must `close` it."""
+    """The loads of one page, kept in a folder of runs, and the board of these loads. The caller must call `close`."""
 
     def __init__(self, folder: Path) -> None:
         from weir.live import Controls, EventQueue, PageInfo
@@ -95,7 +95,7 @@ class FormLoads:
         self._number = 0
 
     def start(self, fields: Mapping[str, str]) -> None:
-        """Starts the load of a form. Raises UsageError if the form is wrong, a load runs, or weir cannot keep it."""
+        """Starts the load of a form. Raises UsageError if the form is wrong, a load runs, or a write fails."""
         spec = parse_form(fields)
         plan = choose_interval(spec.to_plan())
         with self._lock:

@@ -1,1 +1,1 @@
-"""Load generators: weir's engine, and external tools behind the same interface."""
+"""Load generators: weir's engine and external tools, behind one interface."""

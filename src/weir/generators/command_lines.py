@@ -1,5 +1,5 @@
-"""Command lines of the tools that take a load as options. They disable compression and redirects, like weir's engine.
-None of these tools verifies certificates; weir disables oha's check."""
+"""Builds the command lines of the tools that take a load as options. Like weir's engine, all command lines disable
+compression and redirects. None of these tools verifies certificates: weir disables the check of oha."""
 
 import csv
 import io
@@ -15,19 +15,18 @@ from weir.model.reported_result import Figure, ReportedResult
 OHA_REPORT = "report.json"
 _AB_PERCENTILES = "percentiles.csv"
 _AB_MOST_RPS = 1_000_000
-"""ab requires a number of requests. This rate gives more than it can send; ab touches only the memory of the requests
-it sends."""
+"""A rate that ab cannot reach. ab requires a number of requests, but uses memory only for sent requests."""
 
 
 def write_body_file(plan: LoadPlan, folder: Path) -> str:
-    """Writes the request's body to a file in the tool's working directory and returns its name."""
+    """Writes the request's body to a file in the tool's working directory, and returns the file's name."""
     assert plan.request.body is not None
     (folder / "body").write_bytes(plan.request.body)
     return "body"
 
 
 def format_milliseconds(time_s: float) -> str:
-    """Formats a time for tools in Go and Rust: `1500ms`."""
+    """Formats a time in whole milliseconds, such as `1500ms`, for tools in Go and Rust."""
     return f"{round(time_s * 1000)}ms"
 
 
@@ -40,20 +39,19 @@ def _body_option(option: str, plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def count_wrk_threads(plan: LoadPlan) -> int:
-    """Returns the most threads that share the connections equally: wrk drops a remainder."""
+    """Returns the highest number of threads that divides the connections equally: wrk drops the remainder."""
     return max(threads for threads in range(1, plan.threads + 1) if plan.load.connections % threads == 0)
 
 
 def build_wrk_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Returns the arguments of wrk and wrk2. Any request but a plain GET needs a Lua script, which runs once before the
-    load."""
+    """Returns the arguments of wrk and wrk2. Any request other than a plain GET needs a Lua script, which runs once."""
     request, rate_rps = plan.request, get_rate(plan)
     options = [] if rate_rps is None else [f"-R{rate_rps:.0f}"]
     options += [f"-t{count_wrk_threads(plan)}", f"-c{plan.load.connections}", f"-d{plan.duration_s:.0f}s"]
     options += ["--timeout", f"{plan.timeout_s:.0f}s", "--latency", *_header_options(request.headers)]
     options += [] if plan.keep_alive else ["-H", "Connection: close"]
     if request.method != "GET" or request.body is not None:
-        # A JSON string in ASCII without control characters, as a method is, is also a Lua string.
+        # The JSON string of a method is also a Lua string, because a method has only plain ASCII characters.
         script = f"wrk.method = {json.dumps(request.method)}\n"
         if request.body is not None:
             name = write_body_file(plan, folder)
@@ -64,8 +62,7 @@ def build_wrk_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def build_hey_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Returns the arguments of hey. It sends its own User-Agent, and the Content-Type text/html unless a header sets
-    another."""
+    """Returns the arguments of hey, which sends its own User-Agent, and Content-Type text/html by default."""
     request = plan.request
     options = _length_options(plan)
     options += ["-c", f"{plan.load.connections}", "-cpus", f"{plan.threads}", "-t", f"{plan.timeout_s:.0f}"]
@@ -92,13 +89,12 @@ def build_oha_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def _length_options(plan: LoadPlan) -> list[str]:
-    """hey and oha let a duration take precedence over a number of requests."""
+    """Returns either the duration or the number of requests: in hey and oha, the duration would take precedence."""
     return ["-z", format_milliseconds(plan.duration_s)] if plan.requests is None else ["-n", f"{plan.requests}"]
 
 
 def build_h2load_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Returns the arguments of h2load, in HTTP/1.1. It has no timeout for requests, and takes the method as a header,
-    as in HTTP/2."""
+    """Returns the arguments of h2load for HTTP/1.1. h2load has no request timeout, and takes the method as a header."""
     request = plan.request
     # A duration has precedence over a number of requests.
     options = ["-D", f"{plan.duration_s:g}"] if plan.requests is None else ["-n", f"{plan.requests}"]
@@ -108,12 +104,12 @@ def build_h2load_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def count_h2load_threads(plan: LoadPlan) -> int:
-    """Returns at most one thread for each connection."""
+    """Returns the number of h2load's threads, which must not exceed the number of connections."""
     return min(plan.threads, plan.load.connections)
 
 
 def build_ab_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Returns the arguments of ab, which ignores a failed connection and accepts responses of any length."""
+    """Returns the arguments of ab. The arguments make ab ignore failed connections and accept any response length."""
     request = plan.request
     # -n follows -t because -t would reset it to 50,000.
     number = plan.requests or round(_AB_MOST_RPS * plan.duration_s)
@@ -133,7 +129,7 @@ def build_ab_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def add_ab_percentiles(result: ReportedResult, folder: Path) -> ReportedResult:
-    """Takes percentiles from the file that has them in microseconds: ab prints whole milliseconds."""
+    """Adds percentiles in microseconds from ab's file to the result, because ab prints only whole milliseconds."""
     if not result.requests:
         return result
     rows = csv.DictReader(io.StringIO((folder / _AB_PERCENTILES).read_text()))

@@ -1,4 +1,4 @@
-"""weir's own generator: one `weir-engine load`, from plan to summary."""
+"""Runs loads with weir's own generator, `weir-engine load`, from plan to summary."""
 
 import signal
 import threading
@@ -12,16 +12,16 @@ from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
 
 if TYPE_CHECKING:
-    # Imported late at run time: see `EngineLoad._take`.
+    # `EngineLoad._take` imports this module late, at run time.
     from weir.model.records import LoadEnd
 
 _END_GRACE_S = 10.0
 
 
 class EngineLoad(LoadHandle):
-    """A load that runs. `result` waits for it; always `close` it. `start` starts the engine on this machine or another.
-    `on_record` receives every record but the last as JSON, in place of the observer; weir then validates nothing during
-    the load. Raises UsageError: the engine does not exist."""
+    """A running load of weir's engine. The caller must call `close`. `start` starts the engine on this machine or on
+    another machine. `on_record` replaces the observer and receives every record but the last as JSON, without
+    validation. Raises UsageError if the engine is missing."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class EngineLoad(LoadHandle):
         return self._process.pid
 
     def begin(self, start_monotonic_ns: int) -> None:
-        """Starts a load that waits for its start time, by the clock of the engine's machine."""
+        """Starts a held load at a time in nanoseconds, by CLOCK_MONOTONIC of the engine's machine."""
         self._process.write_line({"start_monotonic_ns": start_monotonic_ns})
 
     def stop(self) -> None:
@@ -53,8 +53,8 @@ class EngineLoad(LoadHandle):
         return self._finished.wait(timeout_s)
 
     def result(self) -> "LoadEnd":
-        """Waits for the end of the load and returns its result. Raises UsageError (the engine rejected the plan),
-        TargetError (the engine could not reach the target), GeneratorError (the generator died)."""
+        """Waits for the end of the load and returns the load's result. Raises UsageError if the engine rejects the
+        plan, TargetError if the engine cannot reach the target, and GeneratorError if the engine ends unexpectedly."""
         self._finished.wait()
         if self._process.failure is not None:
             self.close()
@@ -62,7 +62,7 @@ class EngineLoad(LoadHandle):
         if self._end is None:
             self._process.wait(_END_GRACE_S)
             error = self._process.error()
-            # An error that the engine reports concerns its target or its plan.
+            # If the engine reports an error, the cause is the target or the plan.
             raise error if self._process.error_record else GeneratorError(error.message, hint=error.hint)
         return self._end
 
@@ -73,8 +73,8 @@ class EngineLoad(LoadHandle):
         if self._on_record is not None and record.get("record") != "end":
             self._on_record(record)
             return
-        # Imported here: pydantic takes longer to import than everything else that a load needs, and a caller with
-        # `on_record` starts its load without it.
+        # A late import: pydantic takes longer to import than all other modules of a load, and a caller with `on_record`
+        # does not need pydantic.
         from pydantic import ValidationError
 
         from weir.model.records import Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
@@ -100,4 +100,4 @@ class EngineLoad(LoadHandle):
 
 
 LOCAL = LoadSource(EngineLoad)
-"""Loads on this machine."""
+"""The source of loads on this machine."""

@@ -1,6 +1,6 @@
-"""A load by an external tool: starts it on its CPUs, watches it, ends it in time and reads its report. Each tool has a
-host of its own, with namespaces if this machine allows them. So the tool leaves no process behind, even if weir dies,
-and its CPU time and memory are known."""
+"""Runs a load with an external tool: starts, watches and ends the tool, and reads the tool's report. Each tool runs
+below its own host, in namespaces if this machine allows namespaces. So the tool leaves no process behind, even if weir
+is killed, and weir knows the tool's CPU time and memory."""
 
 import contextlib
 import os
@@ -21,20 +21,20 @@ from weir.model.records import GeneratorUse, LoadEnd, LoadStarted
 from weir.model.reported_result import ReportedResult
 
 OUTPUT = "output.txt"
-"""The file with a tool's output, in its folder."""
+"""Name of the file with a tool's output, in the tool's folder."""
 _NAME = "generator"
 _END_GRACE_S = 15.0
-"""Time for a tool to print its report after its load."""
+"""Maximum time, in seconds, from the end of a load to the end of the tool's report."""
 _LOOK_S = 0.05
-"""Interval between checks for the start of the load and for the deadline."""
+"""Interval between two checks of the load's start and deadline, in seconds."""
 _SHOWN_LINES = 3
 
 
 class ExternalLoad(LoadHandle):
-    """A running load by an external tool, bound to `plan.cpus`. weir calls only `on_start` of the
-    observer, on the watcher's thread, when it sees the start of the load. `folder` gets the tool's output,
-    `output.txt`, and its other files. Raises UsageError (the tool does not support this load, or is not installed),
-    GeneratorError (the tool cannot be started), NotWrittenError (there is no space for its files)."""
+    """A running load of an external tool on `plan.cpus`. weir calls only `on_start` of the observer, on the watcher's
+    thread, at the start of the load. The tool writes its output (`output.txt`) and its other files to `folder`. Raises
+    UsageError if the tool is missing or does not support this load, GeneratorError if the tool cannot start, and
+    NotWrittenError if the disk is full."""
 
     reported_result: ReportedResult
     """The tool's report, with the rounding of each figure. Set after `result` has returned."""
@@ -75,7 +75,7 @@ class ExternalLoad(LoadHandle):
         self._watcher.start()
 
     def stop(self) -> None:
-        """Ends the load early; `result` then returns the tool's report so far."""
+        """Ends the load early. `result` then returns the tool's report until this moment."""
         if self._finished.is_set() or self._stopped:
             return
         self._stopped = True
@@ -87,8 +87,8 @@ class ExternalLoad(LoadHandle):
         return self._finished.wait(timeout_s)
 
     def result(self) -> LoadEnd:
-        """Waits for the end of the load and returns the tool's report; a missing figure is None, empty or 0. Raises
-        GeneratorError: the tool failed, hung, or printed an unreadable report."""
+        """Waits for the end of the load and returns the tool's report. A missing figure is None, empty or 0. Raises
+        GeneratorError if the tool failed, did not end, or printed an unreadable report."""
         self._finished.wait()
         if self._failure is not None:
             raise self._failure
@@ -123,8 +123,8 @@ class ExternalLoad(LoadHandle):
             self._finished.set()
 
     def _await_beginning(self) -> tuple[int, float]:
-        """Returns the start of the load and the CPU time before it. Without a start marker the load starts with the
-        program."""
+        """Waits for the load's start. Returns the start time, and the CPU time that the program used before the start.
+        If the tool has no start marker, the load starts with the program."""
         begun_ns, spent_s, start_marker = self._started_ns, 0.0, self._tool.start_marker.encode()
         for _ in self._while_it_runs() if start_marker else ():
             if start_marker in self._log.read_bytes():
@@ -149,8 +149,8 @@ class ExternalLoad(LoadHandle):
         return begun_ns, spent_s
 
     def _await_end(self) -> Ended:
-        """Waits for the program's end and returns its exit status and resource usage. Raises GeneratorError: the
-        program failed, or did not end and was killed."""
+        """Waits for the program's end, and returns the exit status and the resource usage. Raises GeneratorError if the
+        program failed, or if weir had to kill the program."""
         for _ in self._while_it_runs():
             pass
         ended = self._host.ended(_NAME)
@@ -163,7 +163,7 @@ class ExternalLoad(LoadHandle):
         return ended
 
     def _while_it_runs(self) -> Iterator[None]:
-        """Yields repeatedly until the program has ended or its deadline has passed."""
+        """Yields at short intervals until the program has ended or the deadline has passed."""
         while time.monotonic() < self._deadline_s and self._host.wait_ended(_NAME, _LOOK_S) is None:
             yield
 
@@ -181,11 +181,11 @@ class ExternalLoad(LoadHandle):
 
 
 def _cpu_s(process_group: int) -> float:
-    """Returns the CPU time of a process group so far, with its reaped children. The host reports it later on a busy
-    machine."""
+    """Returns the CPU time of a process group until now, including reaped children, in seconds. On a busy machine, the
+    host's reports come later."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        # A process may end meanwhile.
+        # A process may end during this loop.
         with contextlib.suppress(OSError):
             fields = stat.read_text().rpartition(")")[2].split()
             if int(fields[2]) == process_group:

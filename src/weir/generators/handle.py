@@ -1,4 +1,4 @@
-"""The handle of a running load, the same for weir's engine and external tools, and the source of a load."""
+"""Defines the handle of a running load, for weir's engine and external tools alike, and the source of loads."""
 
 import threading
 from abc import abstractmethod
@@ -12,28 +12,28 @@ from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
 
 if TYPE_CHECKING:
-    # Not at run time: a front end starts its load before it imports pydantic.
+    # No import at run time: a front end starts its load before it imports pydantic.
     from weir.model.records import LoadEnd
 
 
 class LoadHandle(Closing):
-    """A running load. `result` waits for it; always `close` it."""
+    """A running load. `result` waits for the load's end. The caller must call `close`."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Ends the load early; `result` then returns the measurement so far."""
+        """Ends the load early. `result` then returns the measurement until this moment."""
 
     @abstractmethod
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits for the end of the load; False after `timeout_s`."""
+        """Waits for the end of the load. Returns False after `timeout_s` seconds."""
 
     @abstractmethod
     def result(self) -> "LoadEnd":
-        """Waits for the end of the load and returns its result. Raises UsageError: the generator rejected the plan.
-        Raises TargetError: the target could not be reached, or the generator failed (`GeneratorError`)."""
+        """Waits for the end of the load, and returns the load's result. Raises UsageError if the generator rejects the
+        plan, TargetError if the target is not reachable, and GeneratorError if the generator fails."""
 
     def result_or_stop(self, *others: "LoadHandle") -> "LoadEnd":
-        """As `result`, but Ctrl-C stops this load and the others, and their results are the measurements so far."""
+        """Returns the same as `result`. Ctrl-C stops this load and the others, and keeps their measurements so far."""
         try:
             return self.result()
         except KeyboardInterrupt:
@@ -43,7 +43,7 @@ class LoadHandle(Closing):
 
 
 class StopSwitch:
-    """Stops a load. Observers get it before the load exists."""
+    """A switch that stops a load. An observer can have the switch before the load exists."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class StopSwitch:
         self._load: LoadHandle | None = None
 
     def stop(self) -> None:
-        """Ends the load early, now or as soon as it is connected. Any thread may call it."""
+        """Ends the load early, now or as soon as the load is connected. Any thread may call this method."""
         with self._lock:
             self._is_stopped = True
             if self._load is not None:
@@ -76,12 +76,12 @@ StartLoad = Callable[[LoadPlan, LoadObserver | None], LoadHandle]
 
 @dataclass(frozen=True, slots=True)
 class LoadSource:
-    """Where a load of weir's engine runs."""
+    """The machines on which weir's engine makes loads, and a function that starts a load there."""
 
     start: StartLoad
     address: str | None = None
-    """This machine's address as the load's machine reaches it; None: loopback."""
+    """This machine's address, as seen from the load's machine. None: loopback."""
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Facts on the load's machines by name, for the run file."""
+    """A mapping from each machine's name to facts about this machine, for the run file."""
     threads: tuple[int, ...] | None = None
-    """Load threads of each machine; None: the plan's number."""
+    """Number of load threads on each machine. None: the number in the plan."""

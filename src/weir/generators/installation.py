@@ -1,6 +1,6 @@
-"""Installs programs into weir's cache, in locked versions: once per content of a recipe. A recipe is a folder of
-`weir/generators/data`. weir copies it to `CACHE/generators/NAME/HASH/` and runs its `install.sh` there, which writes
-the version into the file `version`. weir writes a marker last; without the marker it starts the folder over."""
+"""Installs programs in locked versions into weir's cache. A recipe is a folder of `weir/generators/data`. weir copies
+the recipe to `CACHE/generators/NAME/HASH/`, and runs `install.sh` there. The script writes the program's version to the
+file `version`. At the end weir writes a marker. Without the marker, weir repeats the installation."""
 
 import fcntl
 import hashlib
@@ -17,7 +17,7 @@ from weir.paths import find_cache_folder
 from weir.stacks.toolchain import build_base_environment, find_unmet_needs
 
 DATA = Path(__file__).parent / "data"
-"""Templates of scripts and test plans, and recipes."""
+"""Folder with recipes, and with templates of scripts and test plans."""
 _MARKER = ".weir-installed"
 _INSTALL_S = 900.0
 
@@ -28,12 +28,12 @@ class Installation:
 
     name: str
     program: str
-    """Its path in the folder of its installation."""
+    """Path of the program inside the installation folder."""
     needs: tuple[str, ...]
-    """Tools that its installation and its runs need."""
+    """Tools that the installation and the program need."""
 
     def find(self) -> Path | None:
-        """Returns the program; None if it is not installed."""
+        """Returns the path of the installed program. Returns None if the program is not installed."""
         folder = self._folder()
         return folder / self.program if (folder / _MARKER).is_file() else None
 
@@ -41,9 +41,9 @@ class Installation:
         return (self._folder() / "version").read_text().strip()
 
     def install(self, on_install: Callable[[str], None] = lambda _: None) -> Path:
-        """Returns the program, and installs it first if it is missing. Calls `on_install` before an installation, with
-        the program's name and the path of its log. Raises UsageError (a required tool is missing; the hint says what to
-        do), TargetError (the installation failed; the message names the log)."""
+        """Installs the program if it is missing, and returns the program's path. Before an installation, calls
+        `on_install` with the program's name and the log's path. Raises UsageError if a required tool is missing, and
+        TargetError if the installation fails."""
         folder = self._folder()
         folder.parent.mkdir(parents=True, exist_ok=True)
         with (folder.parent / f"{folder.name}.lock").open("w") as lock:
@@ -53,7 +53,7 @@ class Installation:
         return folder / self.program
 
     def _install_anew(self, folder: Path, on_install: Callable[[str], None]) -> None:
-        if unmet := "; ".join(f"installing it needs {need}" for need in find_unmet_needs(self.needs)):
+        if unmet := "; ".join(f"installing needs {need}" for need in find_unmet_needs(self.needs)):
             raise UsageError(f"{self.name}: {unmet}", hint="weir doctor")
         log = folder.parent / f"{folder.name}.log"
         on_install(f"{self.name}; log: {log}")
@@ -73,9 +73,9 @@ class Installation:
                     timeout=_INSTALL_S,
                 ).returncode
             except subprocess.TimeoutExpired:
-                raise TargetError(f"{self.name}: installing it took longer than {_INSTALL_S:g} s; log: {log}") from None
+                raise TargetError(f"{self.name}: installing took longer than {_INSTALL_S:g} s; log: {log}") from None
         if status != 0:
-            problem = f"{self.name}: installing it ended with exit status {status}; log: {log}"
+            problem = f"{self.name}: installing ended with exit status {status}; log: {log}"
             raise TargetError("\n  ".join([problem, *log.read_text(errors="replace").strip().splitlines()[-3:]]))
         (folder / _MARKER).touch()
 

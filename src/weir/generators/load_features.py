@@ -1,4 +1,4 @@
-"""The features of a load beyond one request, repeated over connections that stay open."""
+"""Lists the features of a load that not every tool supports."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from weir.model.load import ClosedLoad, LoadPlan, OpenLoad
 
 
 class Feature(StrEnum):
-    """A feature. Its value completes the sentence "wrk cannot …"."""
+    """A feature of a load. The feature's value completes a sentence such as "wrk cannot …"."""
 
     SCENARIO = "follow a scenario"
     TARGETS = "send requests to several targets"
@@ -34,7 +34,7 @@ class Feature(StrEnum):
 
 
 def list_features(plan: LoadPlan) -> list[Feature]:
-    """Returns the features that a plan uses, in the order above."""
+    """Returns the features that a plan uses, in the order of `Feature`."""
     tls, requests = plan.tls, plan.requests
     used = {
         Feature.SCENARIO: plan.scenario is not None,

@@ -1,4 +1,4 @@
-"""Turns a tool's report into weir's own records. A figure that the report lacks stays empty."""
+"""Converts a tool's report to weir's own records. A figure that the report lacks stays empty."""
 
 from collections.abc import Mapping
 
@@ -13,8 +13,8 @@ _FIRST_WRONG_STATUS = 400
 def build_load_end(
     plan: LoadPlan, result: ReportedResult, generator: GeneratorUse, *, load_s: float, stopped: str
 ) -> LoadEnd:
-    """Builds the end record of a load from the tool's report. `load_s` is the time from the start of the load to the
-    end of the program, used if the report lacks a duration; `stopped` is why the load ended, in the engine's words."""
+    """Builds the end record of a load from the tool's report. `load_s`: time from the start of the load to the end of
+    the program, for a report without a duration. `stopped`: cause of the load's end, in the engine's words."""
     counts, errors = _counts(plan, result)
     summary = records.LoadSummary.from_figures(
         counts,
@@ -31,7 +31,7 @@ def build_load_end(
 
 
 def compute_cpu_fraction(cpu_s: float, load_s: float, threads: int, cpus: int) -> float:
-    """Returns the used share of the CPU time that a tool's threads could have had on its CPUs.
+    """Returns a tool's CPU time as a share of the maximum CPU time of its threads on its CPUs.
 
     >>> compute_cpu_fraction(1.0, 4.0, threads=2, cpus=1)
     0.25
@@ -40,15 +40,15 @@ def compute_cpu_fraction(cpu_s: float, load_s: float, threads: int, cpus: int) -
 
 
 def _counts(plan: LoadPlan, result: ReportedResult) -> tuple[RequestCounts, ErrorCounts]:
-    """Counts requests by outcome. If the tool counts statuses, the plan decides which are right; otherwise the tool
-    does."""
+    """Counts requests by outcome. If the tool counts statuses, the plan decides which statuses are correct. Otherwise
+    the tool decides."""
     ok = (result.requests or 0) - (result.failed or 0)
     errors = dict(result.errors)
     if result.statuses:
         right = sum(often for status, often in result.statuses.items() if _is_right(int(status), plan.expected_status))
         ok, errors["check"] = right, sum(result.statuses.values()) - right
     failed = sum(errors.values())
-    # Failures without a kind had no response at the end of the load.
+    # A failure without a kind is a request without a response at the end of the load.
     unanswered = max(0, (result.failed or 0) - failed)
     counts = RequestCounts.from_outcomes(
         ok=ok, failed=failed, wrong=errors.get("check", 0), unanswered=unanswered, unsent=result.unsent or 0
@@ -77,5 +77,5 @@ def _quantiles(result: ReportedResult) -> Quantiles:
 
 
 def _us(figure: Figure | None) -> float | None:
-    """Converts to microseconds; None if the rounded figure may be 0, like a mean of 0 whole milliseconds."""
+    """Converts a figure to microseconds. Returns None if rounding may have made the figure 0, as in 0 whole ms."""
     return None if figure is None or figure.low <= 0 else round(figure.value * 1e6, 3)

@@ -1,5 +1,5 @@
-"""Measures a generator's limit against a server that does nothing: the highest throughput that it can report. The
-server is `weir-engine serve null` on loopback. It ends when its standard input closes, so it never outlives weir."""
+"""Measures the highest throughput that a generator can report on a server that does nothing (`weir-engine serve null`
+on loopback). The server ends when its standard input closes, so the server never outlives weir."""
 
 import queue
 from collections.abc import Callable, Sequence
@@ -14,14 +14,14 @@ from weir.model.errors import TargetError
 from weir.model.load import ClosedLoad, LoadPlan
 
 TRIES = 3
-"""Other work on the machine only lowers a throughput: the best of several short loads is closer to the limit than one
-long load."""
+"""Number of short loads. Other work on the machine only lowers a throughput, so the best of several short loads is
+closer to the limit than one long load."""
 _LAST_TRY_S = 5.0
 
 
 class NullServer(Closing):
-    """A server that answers every request with the same few bytes. It is bound to `cpus` (empty: unbound) and listens
-    on `address` of this machine (None: loopback). Raises TargetError: it did not start."""
+    """A server that sends the same short response to every request. `cpus`: the server's CPUs; empty: any CPU.
+    `address`: address of this machine to listen on; None: loopback. Raises TargetError if the server does not start."""
 
     def __init__(self, cpus: Sequence[int] = (), *, address: str | None = None) -> None:
         self._addresses: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -53,10 +53,10 @@ def measure_on_null_server(
     address: str | None = None,
 ) -> float:
     """Returns a generator's highest throughput with the request, connections, threads and CPUs of `plan`, in requests
-    per second. The load is always a closed loop without pauses, over plain TCP, without a scenario: the null server
-    would fail a scenario's checks. `duration_s` is the time of all `tries` together; `address` is where the null server
-    listens if the load comes from another machine. Raises UsageError (the generator cannot make such a load),
-    TargetError (the server or the generator failed)."""
+    per second. The load is always a closed loop over plain TCP, without pauses and without a scenario: the null server
+    would fail a scenario's checks. `duration_s`: time of all `tries` together. `address`: address of the null server
+    for a load from another machine. Raises UsageError if the generator does not support such a load, and TargetError if
+    the server or the generator fails."""
     with NullServer(server_cpus, address=address) as server:
         request = replace(plan.request, target=f"http://{server.address}{_path_of(plan.request.target)}")
         on_null = LoadPlan(
@@ -75,7 +75,7 @@ def measure_on_null_server(
             held=plan.held,
         )
         reached_rps = max(_throughput_rps(on_null, start) for _ in range(tries))
-        # A machine with much other work may give the generator no time at all in so short a load.
+        # On a busy machine, the generator may have no CPU time during such a short load.
         reached_rps = reached_rps or _throughput_rps(replace(on_null, duration_s=_LAST_TRY_S), start)
     if not reached_rps:
         raise TargetError("weir-engine serve null: found no responses, expected at least one", hint="weir doctor")

@@ -1,4 +1,4 @@
-"""All load generators by name."""
+"""Lists all load generators by name."""
 
 from weir.compat.reports.csv_tables import read_jtl, read_locust
 from weir.compat.reports.json_reports import read_k6, read_oha
@@ -12,8 +12,8 @@ from weir.model.errors import UsageError
 _LIST = (
     Tool(
         name="wrk", title="wrk", install_hint="apt-get install wrk",
-        clock="from the first write of a request to the end of its answer, with samples added for requests that it thinks it "
-        "should have sent; without answers that came after the timeout",
+        clock="from the first write of a request to the end of its response; wrk adds samples for requests that wrk "
+        "should have sent, and leaves out responses after the timeout",
         supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS}),
         whole_seconds=("duration", "timeout"), version_arguments=("-v",),
         build_arguments=command_lines.build_wrk_arguments, count_threads=command_lines.count_wrk_threads,
@@ -21,23 +21,23 @@ _LIST = (
     ),
     Tool(
         name="wrk2", title="wrk2", install_hint="build github.com/giltene/wrk2 and put its wrk on the PATH as wrk2",
-        clock="from the moment a request was due to the end of its answer, both to the millisecond at which it looks",
+        clock="from the intended start of a request to the end of its response, both in whole milliseconds",
         supported=frozenset({Feature.NEW_CONNECTIONS, Feature.RATE}),
         whole_seconds=("duration", "timeout"), has_whole_rate=True, version_arguments=("-v",),
         build_arguments=command_lines.build_wrk_arguments, count_threads=command_lines.count_wrk_threads,
         reader=read_wrk2,
     ),
-    # Its -q limits each worker separately and skips late requests, and so makes no open load.
+    # hey's -q limits each worker separately and skips late requests, and so makes no open load.
     Tool(
         name="hey", title="hey", install_hint="apt-get install hey",
-        clock="from before a request is made, connecting included, to the end of its answer; of the first 1,000,000 answers",
+        clock="from a request's creation, before connecting, to its response's end; only the first 1,000,000 responses",
         supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS, Feature.REQUESTS}),
         whole_seconds=("timeout",), equal_shares="workers", version_arguments=(),
         build_arguments=command_lines.build_hey_arguments, reader=read_hey,
     ),
     Tool(
         name="ab", title="ab", install_hint="apt-get install apache2-utils",
-        clock="the Total of its table: from before connecting, where the request does that, to the end of the answer",
+        clock="Total in ab's table: from the start of a request, with a new connection, to the end of its response",
         supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS, Feature.REQUESTS}),
         whole_seconds=("duration", "timeout"), version_arguments=("-V",),
         build_arguments=command_lines.build_ab_arguments,
@@ -47,7 +47,7 @@ _LIST = (
     ),
     Tool(
         name="oha", title="oha", install_hint="cargo install oha --locked",
-        clock="from before a request is sent, or at a rate from when it was due, to the end of its answer",
+        clock="from the start of a request, or from its intended start at a rate, to the end of its response",
         supported=frozenset({
             Feature.CLOSED, Feature.NEW_CONNECTIONS, Feature.REQUESTS, Feature.FEW_REQUESTS, Feature.RATE,
             Feature.REQUESTS_AT_A_RATE,
@@ -57,8 +57,8 @@ _LIST = (
     ),
     Tool(
         name="k6", title="k6", install_hint="go install go.k6.io/k6@latest",
-        clock="http_req_duration: from the first write of a request to the end of its answer, without connecting or waiting "
-        "before that",
+        clock="http_req_duration: from the first write of a request to the end of its response, without the earlier "
+        "time for connecting and waiting",
         supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS, Feature.REQUESTS, Feature.RATE}),
         has_whole_rate=True, version_arguments=("version",),
         start_marker=scripts.START_MARKER, start_up_s=30.0,
@@ -67,19 +67,19 @@ _LIST = (
         build_variables=lambda plan: {"GOMAXPROCS": f"{plan.threads}"},
         reader=read_k6, report_file=scripts.K6_REPORT,
     ),
-    # Its --rps limits each connection separately and so makes no open load.
+    # h2load's --rps limits each connection separately and so makes no open load.
     Tool(
         name="h2load", title="h2load", install_hint="apt-get install nghttp2-client",
-        clock="from when a request was handed to be sent to the end of its answer; percentiles only of recent versions",
+        clock="from the submission of a request to the end of its response; only recent versions report percentiles",
         supported=frozenset({Feature.CLOSED, Feature.REQUESTS}),
         build_arguments=command_lines.build_h2load_arguments, count_threads=command_lines.count_h2load_threads,
         reader=read_h2load,
     ),
-    # A line for each sample, in whole milliseconds; weir computes all figures from these.
+    # JMeter writes a line for each sample, in whole milliseconds. weir computes all figures from these lines.
     Tool(
         name="jmeter", title="JMeter",
         installation=Installation("jmeter", program="bin/jmeter", needs=("mvn", scripts.JAVA)),
-        clock="elapsed: from before a request is made, connecting included, to the end of its answer, in whole milliseconds",
+        clock="elapsed: from the start of a request, before connecting, to the end of its response, in whole ms",
         supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS, Feature.REQUESTS, Feature.LOOPS}),
         whole_seconds=("duration",), equal_shares="threads",
         start_marker="Starting standalone test", start_up_s=90.0,
@@ -91,8 +91,8 @@ _LIST = (
     Tool(
         name="locust", title="Locust",
         installation=Installation("locust", program="venv/bin/locust", needs=("uv",)),
-        clock="from the call of its client (FastHttpUser), connecting included, to the end of the answer; percentiles to two "
-        "digits",
+        clock="from the call of Locust's client (FastHttpUser), before connecting, to the end of the response; "
+        "percentiles have two digits",
         supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS}),
         start_marker=scripts.START_MARKER, start_up_s=60.0,
         build_arguments=scripts.build_locust_arguments,
@@ -103,11 +103,11 @@ _LIST = (
 )  # fmt: skip
 TOOLS = {tool.name: tool for tool in _LIST}
 GENERATORS: tuple[str, ...] = ("weir", *TOOLS)
-"""The values of a study's `generator`; `weir` is the engine."""
+"""The possible values of a study's `generator`. `weir` is weir's own engine."""
 
 
 def get_tool(name: str) -> Tool:
-    """Returns the tool with this name. Raises UsageError: there is none."""
+    """Returns the tool with this name. Raises UsageError if no tool has this name."""
     found = TOOLS.get(name)
     if found is None:
         raise UsageError(f"generator: found {name!r}, expected one of {', '.join(GENERATORS)}")

@@ -1,4 +1,4 @@
-"""Scripts that weir writes for k6, JMeter and Locust, and their command lines. None of them verifies certificates."""
+"""Writes scripts for k6, JMeter and Locust, and builds their command lines. No script verifies certificates."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from weir.model.reported_result import ReportedResult
 from weir.stacks.toolchain import build_base_environment
 
 START_MARKER = "weir: the load begins"
-"""The scripts of k6 and Locust print it."""
+"""The text that the scripts of k6 and Locust print at the start of the load."""
 K6_REPORT, JMETER_SAMPLES, LOCUST_STATS = "report.json", "samples.jtl", "report_stats.csv"
 JAVA = "java>=11"
 _LOCUST_FAILURES = "report_failures.csv"
@@ -32,7 +32,7 @@ _JMETER_NOT_SAVED = (
     "url",
     "idle_time",
 )
-"""Columns of samples that weir does not read and that cost time to write."""
+"""Columns of samples that weir does not read. Writing these columns would cost time."""
 
 
 def _fill_template(name: str, values: Mapping[str, str]) -> str:
@@ -43,8 +43,8 @@ def _fill_template(name: str, values: Mapping[str, str]) -> str:
 
 
 def build_k6_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Writes k6's script and returns its arguments, without the command server: two k6 on a machine would share its
-    port. k6 runs JavaScript between a response and the next request; its response times do not include that."""
+    """Writes k6's script and returns k6's arguments. The arguments disable k6's command server, because two k6 on a
+    machine would share the server's port. k6's response times exclude the script's own time."""
     request = plan.request
     options = {
         "discardResponseBodies": True,
@@ -84,8 +84,8 @@ def _build_k6_executor(plan: LoadPlan) -> dict[str, Any]:
 
 
 def build_jmeter_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Writes JMeter's test plan and returns its arguments, without the command port, which two JMeters on a machine
-    would share."""
+    """Writes JMeter's test plan and returns JMeter's arguments. The arguments disable the command port, which two
+    JMeters on a machine would share."""
     request, load, url = plan.request, plan.load, urlsplit(plan.request.target)
     assert isinstance(load, ClosedLoad)
     headers = [_element("", "Header", {"Header.name": name, "Header.value": value}) for name, value in request.headers]
@@ -111,7 +111,7 @@ def build_jmeter_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def _raw_body(path: Path) -> str:
-    """JMeter sends a single file without a name as the raw body. It sends no Content-Length of 0 without a file."""
+    """Returns the XML of a raw body: JMeter sends a single file without a name as the raw body."""
     file = _element(str(path), "HTTPFileArg", {"File.path": str(path), "File.paramname": "", "File.mimetype": ""})
     files = f'<collectionProp name="HTTPFileArgs.files">{file}</collectionProp>'
     return f'<elementProp name="HTTPsampler.Files" elementType="HTTPFileArgs">{files}</elementProp>'
@@ -123,7 +123,7 @@ def _element(name: str, kind: str, properties: Mapping[str, str]) -> str:
 
 
 def build_jmeter_variables(plan: LoadPlan) -> dict[str, str]:
-    """Returns the variables that lead to a JDK that JMeter supports."""
+    """Returns environment variables that make JMeter use a JDK that JMeter supports."""
     java = build_base_environment([JAVA])
     return {name: java[name] for name in ("PATH", "JAVA_HOME") if name in java}
 
@@ -132,8 +132,8 @@ def build_jmeter_variables(plan: LoadPlan) -> dict[str, str]:
 
 
 def build_locust_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Writes a locustfile with Locust's faster client and returns the arguments. All users come within the first
-    second. Locust judges answers by their status: from 400 on they fail."""
+    """Writes a locustfile with Locust's faster client, and returns Locust's arguments. All users start within the first
+    second. Locust judges responses by status: a status from 400 on is a failure."""
     request, users, url = plan.request, f"{plan.load.connections}", urlsplit(plan.request.target)
     # Locust's pool keeps a connection open unless the request says "close".
     closing = {} if plan.keep_alive else {"Connection": "close"}
@@ -154,5 +154,5 @@ def build_locust_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def add_locust_failures(result: ReportedResult, folder: Path) -> ReportedResult:
-    """Adds the failures by kind, which Locust writes into a second table."""
+    """Adds the numbers of failures by kind to the result, from a second table that Locust writes."""
     return replace(result, errors=read_locust_failures((folder / _LOCUST_FAILURES).read_text()))

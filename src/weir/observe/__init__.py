@@ -1,1 +1,1 @@
-"""Turns the records of `weir-engine`'s observer into CPU time, memory, threads and events."""
+"""Computes CPU time, memory, threads and events from the records of `weir-engine observe`."""

@@ -8,8 +8,8 @@ reads the format of JDK 17 to 25 with the collectors Serial, Parallel, G1 and Z 
     [1225568186ns][info][safepoint] Safepoint "G1CollectForAllocation", …, Reaching safepoint: 5029 ns, …, Total:
         20017277 ns
 
-The JVM writes a line at the end of a pause. The collector's time leaves out the wait until the last thread has stopped;
-the total of the surrounding safepoint includes it, and that is the delay of a request.
+The JVM writes a line at the end of a pause. A request waits for the total time of the safepoint. The collector's time
+is shorter, because it excludes the wait until the last thread has stopped.
 """
 
 import re
@@ -24,7 +24,7 @@ GC_PAUSE = "gc pause"
 SAFEPOINT = "safepoint"
 _VARIABLE = "JAVA_TOOL_OPTIONS"
 _LEAST_SAFEPOINT_S = 0.001
-"""A JVM stops its threads for many reasons; a shorter stop without a collection is no event."""
+"""Minimum length of a stop without a garbage collection. weir ignores shorter stops, because a JVM makes many stops."""
 
 _DECORATED = re.compile(r"\[(\d+)ns\]")
 _COLLECTION = re.compile(r"\] GC\(\d+\) (?:[yYoO]: )?(Pause .*\S) (\d+(?:\.\d+)?)ms$")
@@ -33,12 +33,12 @@ _STOPPED = re.compile(r'\] Safepoint "([^"]*)".* Total: *(\d+) ns')
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A stop of all threads of a JVM. `end_ns` is CLOCK_MONOTONIC."""
+    """A stop of all threads of a JVM. `end_ns`: time of the stop's end, by CLOCK_MONOTONIC."""
 
     kind: str
-    """`GC_PAUSE`, or `SAFEPOINT` for any other reason."""
+    """`GC_PAUSE` for a garbage collection, or `SAFEPOINT` for any other reason."""
     reason: str
-    """The JVM's own words, with the heap before and after: `Pause Young (Allocation Failure) 16M->4M(61M)`."""
+    """The JVM's text, with the heap size before and after: `Pause Young (Allocation Failure) 16M->4M(61M)`."""
     end_ns: int
     duration_s: float
 
@@ -48,7 +48,7 @@ class Pause:
 
 
 def build_pause_log_path(log: Path) -> Path:
-    """Returns the path of the JVMs' pause logs beside a process' log; the JVM replaces `%p` with its process id."""
+    """Returns the path of JVMs' pause logs beside a process's log. Each JVM replaces `%p` by the JVM's process id."""
     return log.with_name(f"{log.stem}-gc-%p.log")
 
 
@@ -58,7 +58,7 @@ def find_pause_logs(log: Path) -> list[Path]:
 
 
 def add_pause_log(environment: Mapping[str, str], log: Path) -> dict[str, str]:
-    """Adds the option for a pause log to `environment`. The stack's own options follow it and so take precedence.
+    """Returns `environment` with the option for a pause log. The stack's own options come later and take precedence.
 
     >>> add_pause_log({"JAVA_TOOL_OPTIONS": "-Xmx64m"}, Path("/gc-%p.log"))["JAVA_TOOL_OPTIONS"]
     '\\'-Xlog:gc,gc+phases,safepoint:file="/gc-%p.log":timenanos,level,tags:filecount=0\\' -Xmx64m'
@@ -69,7 +69,7 @@ def add_pause_log(environment: Mapping[str, str], log: Path) -> dict[str, str]:
 
 
 def parse_pauses(lines: Iterable[str]) -> Iterator[Pause]:
-    """Yields the pauses of a log by their end. Merges the collections of one safepoint into one pause of its length."""
+    """Yields the pauses of a log, sorted by end. Merges a safepoint's collections into a pause of the same length."""
     collections: list[Pause] = []
     for line in lines:
         decorated = _DECORATED.search(line)
@@ -91,7 +91,7 @@ def parse_pauses(lines: Iterable[str]) -> Iterator[Pause]:
 
 
 def read_pause_events(logs: Iterable[Path], *, start_ns: int, end_ns: int) -> list[TrialEvent]:
-    """Returns the pauses in JVMs' logs that overlap a load (start and end by CLOCK_MONOTONIC), by their start."""
+    """Returns the pauses in JVMs' logs that overlap a load, sorted by start. `start_ns`, `end_ns`: CLOCK_MONOTONIC."""
     events = []
     for log in logs:
         lines: list[str] = []
@@ -105,6 +105,6 @@ def read_pause_events(logs: Iterable[Path], *, start_ns: int, end_ns: int) -> li
 
 
 def is_shared_by_jvms(path: str) -> bool:
-    """Whether JVMs publish their counters in this file (`hsperfdata_USER/PID`). JVMs in several PID namespaces may have
-    the same PID, so the file may belong to another JVM."""
+    """Returns whether JVMs publish counters in this file (`hsperfdata_USER/PID`). JVMs in different PID namespaces may
+    have the same PID, so the file may belong to another JVM."""
     return Path(path).parent.name.startswith("hsperfdata_")

@@ -1,4 +1,4 @@
-"""The TCP ports on which a process and its descendants listen, from `/proc`."""
+"""Finds the TCP ports on which a process and its descendants listen, from `/proc`."""
 
 import os
 import re
@@ -12,14 +12,14 @@ _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
 def find_listening_ports(pid: int) -> list[int]:
-    """Returns the ports, without repetition, in rising order."""
+    """Returns the sorted TCP ports on which a process and its descendants listen."""
     port_of = dict(_list_listeners())
     inodes = {inode for one in (pid, *_find_descendants(pid)) for inode in _list_sockets(one)}
     return sorted({port_of[inode] for inode in inodes & port_of.keys()})
 
 
 def _list_listeners() -> Iterator[tuple[str, int]]:
-    """Yields inode and port of every listening socket."""
+    """Yields the inode and the port of every listening TCP socket."""
     for table in ("tcp", "tcp6"):
         with suppress(OSError):
             for line in Path("/proc/net", table).read_text().splitlines()[1:]:
@@ -41,7 +41,7 @@ def _find_descendants(pid: int) -> Iterable[int]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):
-                # The name in parentheses may contain anything.
+                # The process name in parentheses may contain any character.
                 parent = int(folder.joinpath("stat").read_text().rpartition(")")[2].split()[1])
                 children[parent].append(int(folder.name))
     found, left = [], [pid]

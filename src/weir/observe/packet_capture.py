@@ -1,4 +1,4 @@
-"""Times a server's requests by their packets in the kernel (`weir-engine tap`). Works with any load generator."""
+"""Measures a server's response times from packets in the kernel (`weir-engine tap`). Works with any load generator."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -11,13 +11,13 @@ from weir.model.errors import TargetError, WeirError
 from weir.model.run_types import CaptureResult
 
 _CONNECTIONS = 8
-"""Captured connections: a sample is enough, and each captured packet takes some microseconds of a CPU."""
+"""Number of connections to capture. A sample is enough, because each captured packet costs microseconds of CPU time."""
 
 
 class PacketCapture(Closing):
-    """Captures packets at 1 to 16 ports of an interface until `result` is called. Captures one connection in `one_in`;
-    `docs/reference/engine.md` states the CPU time that this saves. Raises UsageError if the interface or the engine
-    does not exist, TargetError without the right to capture (CAP_NET_RAW)."""
+    """A capture of the packets at 1 to 16 ports of an interface, until a call of `result`. Captures one in `one_in`
+    connections to save CPU time (see `docs/reference/engine.md`). Raises UsageError if the interface or the engine is
+    missing, and TargetError if weir lacks the right to capture (CAP_NET_RAW)."""
 
     def __init__(self, ports: Sequence[int], one_in: int = 1, interface: str = "lo") -> None:
         self._result: CaptureResult | None = None
@@ -31,8 +31,8 @@ class PacketCapture(Closing):
             raise self._process.error()
 
     def result(self) -> CaptureResult:
-        """Ends the capture and returns its result; raises TargetError if the capture ended too early. The last request
-        of a connection may lack the end of its response; it counts with the packets until now."""
+        """Ends the capture and returns the result. Raises TargetError if the capture ended too early. The result counts
+        a connection's last request, even if the end of the response is missing."""
         self.close()
         if self._process.failure is not None:
             raise TargetError(f"weir-engine tap: {self._process.failure}")
@@ -53,18 +53,18 @@ class PacketCapture(Closing):
 
 @dataclass(slots=True)
 class TrialCapture:
-    """Result of the packet capture of a trial."""
+    """The result of a trial's packet capture."""
 
     one_in: int
-    """One in this many connections was captured."""
+    """The number N if weir captured one in N connections."""
     result: CaptureResult | None = None
-    """None: the study does not use `tap`, or the capture failed."""
+    """The capture's result. None: the study does not use `tap`, or the capture failed."""
     why_not: str = ""
-    """Why the capture failed."""
+    """The cause of a failed capture. Empty: the capture did not fail."""
 
     @property
     def all_requests(self) -> int | None:
-        """Number of requests; None if only some were captured."""
+        """Returns the number of all requests. Returns None if weir captured only a part of the connections."""
         if self.result is None or self.one_in > 1 or self.result.dropped_packets:
             return None
         return self.result.requests
@@ -72,8 +72,8 @@ class TrialCapture:
 
 @contextmanager
 def capture_packets(base_urls: Sequence[str], connections: int, *, enabled: bool) -> Iterator[TrialCapture]:
-    """Captures packets at the ports of a load's targets within the context, if `enabled` (`method.tap`). Without the
-    right to do so only the capture is missing."""
+    """Captures packets at the ports of a load's targets within the context, if `enabled` (`method.tap`). If weir lacks
+    the right to capture, the load continues without a capture."""
     found = TrialCapture(max(1, connections // _CONNECTIONS))
     try:
         tap = PacketCapture([_read_port(url) for url in base_urls], one_in=found.one_in) if enabled else None

@@ -1,4 +1,4 @@
-"""Computes resource usage between two moments from samples. Pure arithmetic on records."""
+"""Computes the resource usage between two moments from samples, as pure arithmetic on records."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
@@ -13,7 +13,7 @@ from weir.model.resources import NetworkUse, PoolUse, StackResources, TierResour
 
 _T = TypeVar("_T")
 _LEAST_THREADS = 0.0005
-"""A smaller mean number of threads is rounding."""
+"""Smallest mean number of threads in a result. Smaller numbers are rounding errors."""
 
 
 def compute_stack_resources(
@@ -25,19 +25,19 @@ def compute_stack_resources(
     services: Collection[str] = (),
     elsewhere: Sequence[Sample] = (),
 ) -> StackResources | None:
-    """Returns the usage of all groups between two moments (CLOCK_MONOTONIC), in total and by tier; None if the samples
-    do not cover this window.
+    """Returns the resource usage of all process groups between two moments (CLOCK_MONOTONIC), in total and by tier.
+    Returns None if the samples do not cover this window.
 
-    CPU time is cumulative, with a reading every 100 ms or so; its value at a moment is interpolated between two
-    readings. Counters with a reading each second give the difference of the readings around the window.
+    CPU time is cumulative, with a reading every 100 ms or so. weir interpolates CPU time between two readings. For
+    counters with a reading every second, weir takes the difference of the readings around the window.
 
     Args:
         samples: readings, in any order.
         start_ns: start of the window.
         end_ns: end of the window.
-        stack_cpus: the CPUs whose steal time counts; empty: all.
-        services: tiers of services; the totals exclude them.
-        elsewhere: readings of services on another machine, taken at other moments.
+        stack_cpus: CPUs for the sum of steal time. Empty: all CPUs.
+        services: tiers of services. The totals exclude these tiers.
+        elsewhere: readings of services on another machine, at other moments.
     """
     window, there = _Window(samples, start_ns, end_ns), _Window(elsewhere, start_ns, end_ns)
     if not window.is_covered:
@@ -57,7 +57,7 @@ def compute_stack_resources(
 
 
 class _Window:
-    """Samples by time, and the samples within a window."""
+    """A window of time, with all samples and the samples within the window."""
 
     def __init__(self, samples: Sequence[Sample], start_ns: int, end_ns: int) -> None:
         self.samples = sorted(samples, key=lambda sample: sample.t_ns)
@@ -66,11 +66,11 @@ class _Window:
 
     @property
     def is_covered(self) -> bool:
-        """Whether its samples begin before the window and continue in it."""
+        """Whether the samples begin before the window and continue within the window."""
         return bool(self.inside) and len(self.samples) > 1 and self.samples[0].t_ns <= self.start_ns
 
     def used(self, figure: Callable[[Sample], float]) -> float:
-        """Returns the growth of a counter, interpolated at both ends. A group that has ended does not reduce it."""
+        """Returns the growth of a counter, interpolated at both ends. A group's end does not reduce the growth."""
         start, end = np.interp(
             (0, self.end_ns - self.start_ns),
             [sample.t_ns - self.start_ns for sample in self.samples],
@@ -79,8 +79,8 @@ class _Window:
         return max(float(end - start), 0.0)
 
     def around(self, read: Callable[[Sample], _T | None]) -> tuple[_T, _T, float] | None:
-        """Returns the last reading before the window (or the first), the first one after it (or the last), and the
-        seconds between the two; None if no sample has this reading."""
+        """Returns the last reading before the window (or the first of all), the first reading after the window (or the
+        last of all), and the seconds between both readings. Returns None if no sample has a reading."""
         found = [(sample.t_ns, value) for sample in self.samples if (value := read(sample)) is not None]
         if not found:
             return None
@@ -106,10 +106,10 @@ def _compute_tier(window: _Window, tier: str) -> TierResources:
 
 
 def _compute_figures(window: _Window, groups: Callable[[Sample], Sequence[GroupSample]]) -> dict[str, Any]:
-    """Returns the fields of `TierResources` that are sums over groups."""
+    """Returns the fields of `TierResources` that are sums over process groups."""
 
     def values(name: str, sample: Sample) -> list[float | None] | None:
-        """Returns the figure of each group; None if no group has it."""
+        """Returns the figure of each group. Returns None if no group has the figure."""
         found = [getattr(group, name) for group in groups(sample)]
         return found if any(value is not None for value in found) else None
 
@@ -153,7 +153,7 @@ def _compute_figures(window: _Window, groups: Callable[[Sample], Sequence[GroupS
 
 
 def _compute_pools(window: _Window, tier: str, groups: Callable[[Sample], Iterable[GroupSample]]) -> list[PoolUse]:
-    """Returns the thread states of a tier by pool. Groups of one tier (replicas) add up."""
+    """Returns the thread states of a tier by thread pool, summed over the tier's groups (replicas)."""
 
     def times(sample: Sample) -> dict[str, list[PoolTimes]] | None:
         known = [group.threads_by_state for group in groups(sample) if group.threads_by_state is not None]

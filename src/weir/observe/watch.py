@@ -11,7 +11,7 @@ _FIRST_SAMPLE_S = 5.0
 
 
 class Watch(Closing):
-    """Samples running processes until it is closed, and keeps the samples; raises UsageError for an unknown process."""
+    """A sampler of running processes, until `close`. Keeps all samples. Raises UsageError for an unknown process."""
 
     def __init__(self, pids: Sequence[int], on_sample: Callable[[Sample], None] = lambda _: None) -> None:
         self.samples: list[Sample] = []

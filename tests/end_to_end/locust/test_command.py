@@ -79,7 +79,7 @@ def test_arguments_that_are_not_weirs_are_locusts(tmp_path: Path, weir: Weir) ->
     misplaced = weir("locust", "--headless", "--out", "a.weir")
     assert misplaced.returncode == 2
     assert "locust: error: unrecognized arguments: --out" in misplaced.stderr
-    assert "weir: --out is an option of weir's: it stands before Locust's arguments" in misplaced.stderr
+    assert "weir: --out: found after Locust's arguments, expected before them: the option is weir's" in misplaced.stderr
 
 
 @pytest.mark.parametrize(
@@ -254,6 +254,6 @@ def test_of_two_tests_on_locusts_own_page_the_first_is_recorded(
     shop.wait_for(lambda: len(shop.asked) > first + 4, process)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
-    assert err.count("weir: Locust has started another test: weir records the first one alone") == 1
+    assert err.count("weir: Locust has started another test: weir records only the first test") == 1
     load = json.loads((tmp_path / "a.json").read_text())
     assert load["requests"]["ok"] <= first <= load["requests"]["ok"] + load["requests"]["unanswered"]

@@ -9,7 +9,7 @@ const failures = {};
 for (const kind of ['connect', 'timeout', 'reset', 'protocol', 'check']) failures[kind] = new Counter($counter + kind);
 http.setResponseCallback(http.expectedStatuses(...right));
 
-// k6 has a number for every sort of failure, a hundred or two of them for each layer.
+// k6 has a number for each kind of failure. Each layer has a range of one or two hundred numbers.
 function kindOf(answer) {
   const code = answer.error_code;
   if (answer.status !== 0) {
