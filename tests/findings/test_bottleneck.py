@@ -52,7 +52,7 @@ def test_a_full_cpu_is_the_bottleneck_and_its_width_is_one_over_the_demand(tmp_p
     # A request takes 92 us of CPU.
     assert found.most_rps == pytest.approx(1e6 / 92, rel=0.05)
     assert "is full" in found.sentence
-    assert "2 CPUs instead of 1 CPU: about" in found.would_prove
+    assert "2 CPUs instead of 1 CPU: expect" in found.would_prove
 
 
 def test_tiers_on_one_cpu_share_it_and_have_widths_of_their_own(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_node_for_services_that_is_full_is_the_bottleneck(tmp_path: Path) -> N
     found = elsewhere(tmp_path, 1.9)
     assert (found.kind, found.what) == ("resource", "2 CPUs of 10.0.0.3 (postgres)")
     assert "2 CPUs of 10.0.0.3 (postgres) are full (95%)" in found.sentence
-    assert "More of 2 CPUs of 10.0.0.3 (postgres): up to about" in found.would_prove
+    assert "More capacity of 2 CPUs of 10.0.0.3 (postgres): up to about" in found.would_prove
 
 
 def test_a_node_of_which_nobody_knows_the_cpus_is_never_said_to_be_full(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_load_that_asks_for_no_more_is_named_as_the_limit(tmp_path: Path) -> N
     bound = UpperBound("load", 200.0, "20 users ÷ 0.1 s")
     found = only(tmp_path, replace(STUDY, stacks=(SLOW,), upper_bounds={"sanic": (bound,)}))
     assert (found.kind, found.what, found.most_rps) == ("load", "20 users ÷ 0.1 s", 200.0)
-    assert "the load asks for no more" in found.sentence
+    assert "the load is the limit" in found.sentence
 
 
 def test_threads_that_all_wait_are_a_limit_of_the_software(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_an_event_loop_that_waits_in_calls_is_named_as_blocked(tmp_path: Path) -
     bound = UpperBound("stack", 10.0, "1 worker ÷ 0.1 s")
     found = only(tmp_path, replace(STUDY, stacks=(BLOCKED,), change=change, upper_bounds={"sanic": (bound,)}))
     assert found.kind == "blocked event loop"
-    assert "1 thread named sanic spend 95% of the time in calls that wait, most of it asleep" in found.what
+    assert "1 thread named sanic spend 95% of the time in blocking calls, most of it asleep" in found.what
     assert found.most_rps == 10.0
     assert "calls that do not block" in found.would_prove
 

@@ -57,14 +57,14 @@ def test_two_waves_of_a_burst_are_found_with_when_each_began(tmp_path: Path) -> 
     assert second.begins_s == pytest.approx(10.02, abs=0.011)
     assert first.low_s == pytest.approx(5.02 - 4.303 * 0.01 / 3**0.5, abs=0.006)
     assert describe_waves([stack]) == (
-        "Waves after all had asked at once: Flask answers 200 from 5.02 s (5.00–5.05) on and 100 from 10.02 s (10.00–10.05) on, "
-        "where 200 threads ÷ 5 s let them begin at 5 and 10 s."
+        "Waves of responses to a burst: Flask answers 200 from 5.02 s (5.00–5.05) on and 100 from 10.02 s (10.00–10.05) on "
+        "(predicted from 200 threads ÷ 5 s: 5 and 10 s)."
     )
     assert describe_waves([replace(stack, arm="aa")]) == ""
     of_the_load = replace(
         stack, waves=(Wave(300, 5.04, None, None),), upper_bounds=(UpperBound("load", 60.0, "300 users ÷ 5 s"),)
     )
-    assert describe_waves([of_the_load]) == "Waves after all had asked at once: Flask answers 300 from 5.04 s on."
+    assert describe_waves([of_the_load]) == "Waves of responses to a burst: Flask answers 300 from 5.04 s on."
 
 
 def test_answers_that_come_less_than_half_the_first_ones_time_apart_are_one_wave(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_waves_stand_beside_the_upper_bounds_at_the_prompt(tmp_path: Path) -> No
         findings = of_run(reader)
     (point,) = findings.points
     assert "Predicted upper bounds: " in point.upper_bounds
-    assert "Waves after all had asked at once: Flask answers " in point.upper_bounds
+    assert "Waves of responses to a burst: Flask answers " in point.upper_bounds
     output = StringIO()
     Console(file=output, width=80).print(render_terminal(findings))
-    assert "Waves after all had asked at once: Flask answers " in " ".join(output.getvalue().split())
+    assert "Waves of responses to a burst: Flask answers " in " ".join(output.getvalue().split())

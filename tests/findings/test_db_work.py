@@ -60,8 +60,8 @@ def test_one_statement_more_is_caught_with_who_does_it_and_makes_the_answer_susp
     assert point.work is not None
     assert point.work.outcome == "different"
     assert point.work.sentence == (
-        "The stacks do not do the same work: data statements per request are Flask 1.00 and Sanic 2.00; "
-        "most by Sanic (2.00× SELECT id FROM users)."
+        "The stacks do not do the same work: data statements per request are Flask 1.00 and Sanic 2.00. "
+        "The most come from Sanic (2.00× SELECT id FROM users)."
     )
     assert found.answer.validity == "suspect"
     assert {comparison.validity for comparison in point.comparisons if comparison.ratio is not None} == {"suspect"}
@@ -71,7 +71,9 @@ def test_one_statement_more_is_caught_with_who_does_it_and_makes_the_answer_susp
 def test_rows_are_compared_as_well(find: Find) -> None:
     found = find(lambda label, block, result: working(result, 1, 50 if label == "sanic" else 100))
     assert found.points[0].work is not None
-    assert "rows per request are Flask 100.00 and Sanic 50.00; most by Flask" in found.points[0].work.sentence
+    assert (
+        "rows per request are Flask 100.00 and Sanic 50.00. The most come from Flask" in found.points[0].work.sentence
+    )
 
 
 def test_rows_given_back_for_their_keys_stand_beside_and_judge_nobody(find: Find) -> None:
@@ -83,7 +85,7 @@ def test_rows_given_back_for_their_keys_stand_beside_and_judge_nobody(find: Find
     (point,) = find(change).points
     assert point.work is not None
     assert point.work.outcome == "same"
-    assert point.work.sentence.endswith("Beside these, inserted rows given back for their keys: Sanic 1.00.")
+    assert point.work.sentence.endswith("In addition, the database returned inserted rows for their keys: Sanic 1.00.")
 
 
 def test_rows_that_may_differ_are_not_compared_and_the_report_says_why(find: Find) -> None:
@@ -117,7 +119,7 @@ def test_a_stack_without_counters_cannot_be_compared_and_that_is_said(find: Find
     found = find(lambda label, block, result: result if label == "sanic" else working(result, 1, 100))
     assert found.points[0].work is not None
     assert found.points[0].work.outcome == "not compared"
-    assert found.points[0].work.sentence.endswith("Nothing was counted for Sanic.")
+    assert found.points[0].work.sentence.endswith("The services counted no work of Sanic.")
 
 
 def test_without_services_nothing_is_said_about_work(find: Find) -> None:

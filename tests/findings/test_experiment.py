@@ -34,7 +34,7 @@ def test_one_more_process_brings_what_its_quota_allows_and_the_run_proves_it(tmp
     assert one.experiment is not None
     assert (one.experiment.of, one.experiment.before, one.experiment.after) == ("replicas", 1, 2)
     assert one.experiment.predicted_ratio == pytest.approx(2.0, rel=0.03)
-    assert "2 replicas instead of 1 replica: about 200 req/s, 2.00× as many" in one.would_prove
+    assert "2 replicas instead of 1 replica: expect 200 req/s, 2.00× as many" in one.would_prove
     (proof,) = findings.proofs
     assert proof.agrees is True
     assert proof.ratio == pytest.approx(2.0, rel=0.03)
@@ -118,4 +118,4 @@ def test_more_processes_are_no_answer_to_a_service_that_is_full(tmp_path: Path) 
     study = replace(STUDY, limits={"postgres": Limits(cpus=0.2)}, change=with_database, blocks=2)
     for found in of(tmp_path, study).bottlenecks:
         assert (found.kind, found.what, found.experiment) == ("resource", "postgres's quota of 0.2 CPUs", None)
-        assert found.would_prove.startswith("More of postgres's quota of 0.2 CPUs: up to about ")
+        assert found.would_prove.startswith("More capacity of postgres's quota of 0.2 CPUs: up to about ")

@@ -57,13 +57,13 @@ def test_who_gets_less_from_the_same_server_is_told_to_be_the_limit_and_who_agre
     number, interval = r"[\d.]+×", r"\([\d.]+–[\d.]+\)"
     assert re.search(
         f"hey reaches {number} {interval} of weir's throughput at {number} the CPU per request and locust {number} {interval} at {number} "
-        "the CPU per request: with them the generator would have been the limit; "
-        f"wrk with {number} {interval}( gets about as much as|: no clear difference from) weir "
+        "the CPU per request: these generators are the limit, not the server; "
+        f"wrk with {number} {interval}( gets about the same throughput as|: no clear difference from) weir "
         r"\(95 % intervals, 10 blocks: indicative\)",
         same.sentence,
     ), same.sentence
     by_name = {one.generator: one for one in same.generators}
-    assert "With it the generator would have been the limit." in by_name["hey"].sentence
+    assert "So the generator is the limit, not the server." in by_name["hey"].sentence
     assert "limit" not in by_name["wrk"].sentence
     assert by_name["weir"].comparisons == ()
 
@@ -87,8 +87,8 @@ def test_times_that_are_not_what_the_kernel_saw_are_told(tmp_path: Path) -> None
     same = only(found(tmp_path))
     locust = next(one for one in same.generators if one.generator == "locust")
     assert [(one.quantile, round(one.ratio, 3)) for one in locust.against_kernel] == [("p50", 7.5), ("p99", 7.5)]
-    assert "Its p99 is 7.5× what the kernel saw (" in locust.sentence
-    assert "Reported p99: locust's is 7.5× what the kernel saw (" in same.sentence
+    assert "The reported p99 is 7.5× the kernel's p99 (" in locust.sentence
+    assert "Reported p99: locust's is 7.5× the kernel's p99 (" in same.sentence
     assert "hey's is" not in same.sentence
 
 
@@ -96,14 +96,14 @@ def test_what_a_tool_rounds_away_is_no_difference_from_the_kernel(tmp_path: Path
     coarse = replace(LOCUST, rounding_s=10.0)
     same = only(found(tmp_path, replace(STUDY, generators=(WEIR, coarse))))
     assert same.generators[1].against_kernel[1].within_rounding
-    assert "what the kernel saw" not in same.sentence
+    assert "the kernel's p99" not in same.sentence
 
 
 def test_a_generator_that_gets_more_than_weir_makes_weir_the_limit(tmp_path: Path) -> None:
     same = only(found(tmp_path, replace(STUDY, generators=(WEIR, replace(WRK, reach=1.3)))))
     assert "wrk with 1." in same.sentence
-    assert "gets more than weir, which is the limit itself here" in same.sentence
-    assert "Here weir is the limit." in same.generators[1].sentence
+    assert "gets more than weir, so weir is the limit" in same.sentence
+    assert "So weir is the limit, not the server." in same.generators[1].sentence
 
 
 def test_who_differs_by_no_more_than_trials_do_cannot_be_told_apart_and_who_is_within_two_percent_gets_as_much(
@@ -115,14 +115,15 @@ def test_who_differs_by_no_more_than_trials_do_cannot_be_told_apart_and_who_is_w
     )
     calm = replace(SANIC, variation=0.002)
     assert re.search(
-        r"wrk with [\d.]+× \(.*\) gets about as much as weir", only(found(tmp_path / "calm", _two(calm))).sentence
+        r"wrk with [\d.]+× \(.*\) gets about the same throughput as weir",
+        only(found(tmp_path / "calm", _two(calm))).sentence,
     )
 
 
 def test_one_block_gives_no_interval_and_no_claim(tmp_path: Path) -> None:
     same = only(found(tmp_path, replace(STUDY, generators=(WEIR, HEY), blocks=1)))
     assert re.search(
-        r"of weir's throughput, without an interval and so without a claim: hey with 0\.\d+×", same.sentence
+        r"hey with 0\.\d+× of weir's throughput, without an interval and so without a claim", same.sentence
     )
 
 
@@ -163,9 +164,9 @@ def test_a_trial_that_failed_says_nothing_of_its_generator_and_the_others_stand(
     same = only(found(tmp_path, replace(STUDY, generators=(WEIR, HEY), blocks=2, change=crashed)))
     hey = same.generators[1]
     assert (hey.validity, hey.evidence.used) == ("invalid", ())
-    assert hey.sentence == "hey has no trial that counts."
+    assert hey.sentence == "hey has no usable trial."
     assert any("hey: ended with exit status 1" in reason for reason in hey.reasons)
-    assert "hey: not measured, because no trial counts." in same.sentence
+    assert "hey: not measured, because no trial is usable." in same.sentence
     assert hey.measure(THROUGHPUT).value is None
 
 
@@ -181,7 +182,7 @@ def test_what_is_the_generators_own_is_told_in_short_and_what_is_the_machines_is
     same = only(found(tmp_path, replace(STUDY, generators=(WEIR, HEY), blocks=2, change=weak)))
     assert [one.notes for one in same.generators] == [
         (),
-        ("2 of 2 trials, for one: hey's load has figures that cannot be: a mean",),
+        ("2 of 2 trials, for example: hey's load has figures that cannot be: a mean",),
     ]
     assert [one.validity for one in same.generators] == ["valid", "suspect"]
     assert len(same.generators[1].reasons) == 2
@@ -200,7 +201,7 @@ def test_quantiles_of_a_tool_without_histograms_are_medians_over_trials(tmp_path
 def test_a_study_that_another_program_has_loaded_says_so(tmp_path: Path) -> None:
     findings = found(tmp_path, replace(STUDY, generators=(HEY,), blocks=2))
     assert findings.generators == ()
-    assert "All loads were made by hey 1.0, whose response times are from here to there." in [
+    assert "The generator of all loads was hey 1.0, whose response times are from here to there." in [
         one.fact for one in findings.cautions
     ]
 

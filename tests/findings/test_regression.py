@@ -36,7 +36,7 @@ def held(
 def test_the_same_system_twice_is_no_worse(tmp_path: Path) -> None:
     found = held(tmp_path, STUDY, STUDY)
     assert {one.verdict for one in found.checked} == {"no worse"}
-    assert found.sentence == "No worse: nothing is worse by 5% or more."
+    assert found.sentence == "No worse: no metric is worse by 5% or more."
     assert not found.indicative
 
 
@@ -63,11 +63,11 @@ def test_few_noisy_trials_are_undecided_and_not_passed(tmp_path: Path) -> None:
     found = held(tmp_path, study, study)
     assert found.worse == ()
     assert found.unsettled
-    assert "cannot rule it out: more blocks would" in found.sentence
+    assert "are undecided: more blocks would decide" in found.sentence
     assert found.indicative
 
 
-@pytest.mark.parametrize(("blocks", "why"), [(1, "a side has a single trial")])
+@pytest.mark.parametrize(("blocks", "why"), [(1, "one run has a single trial")])
 def test_one_trial_says_nothing(tmp_path: Path, blocks: int, why: str) -> None:
     study = replace(STUDY, blocks=blocks)
     found = held(tmp_path, study, study)
@@ -79,7 +79,7 @@ def test_where_every_trial_was_rejected_nothing_can_be_said(tmp_path: Path) -> N
     study = replace(STUDY, blocks=2, change=lambda label, block, result: judged(result, "invalid", "it answered wrong"))
     found = held(tmp_path, STUDY, study)
     assert {one.verdict for one in found.checked} == {"cannot say"}
-    assert "no usable trial of head gives it" in found.sentence
+    assert "no usable trial of head has this metric" in found.sentence
 
 
 def test_runs_of_different_machines_are_refused_unless_told(tmp_path: Path) -> None:
@@ -163,5 +163,5 @@ def test_what_nobody_can_say_is_not_promised_to_more_blocks(tmp_path: Path) -> N
     few = replace(STUDY, stacks=(replace(SLOW, throughput_rps=2_000),))
     found = held(tmp_path, few, few)
     assert found.sentence == (
-        "Nothing is shown to be worse by more than 5%; 1 of 3 have no verdict, because no usable trial of base gives it."
+        "No metric is shown to be worse by more than 5%; 1 of 3 have no verdict, because no usable trial of base has this metric."
     )

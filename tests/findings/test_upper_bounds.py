@@ -37,8 +37,8 @@ def test_each_stack_is_held_against_the_lowest_of_its_upper_bounds(run: tuple[Ru
     reached = [stack.measure("throughput_rps").value or 0 for stack in (flask, sanic)]
     shares = [f"{rate / allowed * 100:.1f} %" for rate, allowed in zip(reached, (2_500, 20_000), strict=True)]
     assert point.upper_bounds == (
-        f"Predicted upper bounds: Flask reached {shares[0]} of the 2,500 req/s that 50 threads ÷ 0.02 s allow, its own limit; "
-        f"Sanic reached {shares[1]} of the 20,000 req/s that 400 users ÷ 0.02 s allow, the load's."
+        f"Predicted upper bounds: Flask reached {shares[0]} of the 2,500 req/s that 50 threads ÷ 0.02 s allow, a limit of the stack; "
+        f"Sanic reached {shares[1]} of the 20,000 req/s that 400 users ÷ 0.02 s allow, a limit of the load."
     )
     output = StringIO()
     Console(file=output, width=80).print(render_terminal(run[0]))

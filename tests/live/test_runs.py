@@ -122,7 +122,7 @@ def test_a_load_has_an_entry_an_answer_and_a_report_as_a_run_has(tmp_path: Path)
     folder = RunFolder(tmp_path)
     assert [(entry.name, entry.kind) for entry in folder.entries()] == [("load.weir", "load")]
     found = folder.found("load.weir")
-    assert found.sentence.startswith("2,000 requests per second; half of the answers within ")
+    assert found.sentence.startswith("2,000 requests per second; half of the responses within ")
     assert (found.validity, found.indicative) == ("invalid", False)
     assert "nothing was right" in folder.report("load.weir")
 

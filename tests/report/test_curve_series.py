@@ -142,11 +142,11 @@ def test_a_setting_that_is_varied_alone_has_curves_as_a_load_has(tmp_path: Path)
     # 10 per thread reach 1,500 with 150 threads.
     crossing = next(one for one in curve.crossings if one.metric == "throughput_rps")
     assert crossing.at == pytest.approx(150, rel=0.05)
-    assert re.search(r"change sides at 1[45]\d threads", curve.sentence)
+    assert re.search(r"cross at 1[45]\d threads", curve.sentence)
     throughput = next(chart for chart in curve.charts if chart.metric == "throughput_rps")
     assert re.fullmatch(
         r"At 400 threads Flask has the least with 1,\d+ req/s, Sanic the most with \d,\d+ req/s\. "
-        r"Sanic and Flask change sides at 1[45]\d threads \(no interval\)\.",
+        r"Sanic and Flask cross at 1[45]\d threads \(no interval\)\.",
         curve.chart_sentence(throughput),
     )
     assert curve.knees == []

@@ -100,9 +100,9 @@ def test_the_answer_stands_first_and_every_section_follows_in_order(browser: Bro
         assert watched.page.locator("h1").inner_text().startswith("Compared with Flask, ")
         headings = watched.page.locator("h2").evaluate_all("all => all.map(one => one.firstChild.textContent.trim())")
         assert headings == [
-            "Comparison", "Throughput", "Throughput over time", "Response-time percentiles over time", "Requests under way",
-            "Latency distribution", "Resources", "CPU over time, by tier", "What threads were doing", "What a fast answer costs",
-            "What holds them back", "Where the spread comes from", "What ran", "To keep in mind", "As other tools print it", "Trials",
+            "Comparison", "Throughput", "Throughput over time", "Response-time percentiles over time", "Requests in flight",
+            "Latency distribution", "Resources", "CPU over time, by tier", "Thread states", "CPU and memory against p99",
+            "Bottlenecks", "Where the spread comes from", "What ran", "To keep in mind", "In the style of other tools", "Trials",
             "How it was measured",
         ]  # fmt: skip
 
@@ -154,7 +154,7 @@ def test_a_run_over_several_loads_draws_its_curves_with_their_ticks_and_where_th
         write_html(reader, of_run(reader), path)
     with opened(browser, path) as watched:
         section = watched.page.locator("section", has=watched.page.locator("[data-kind=curve]"))
-        assert re.search(r"Sanic and Flask change sides at (19|2\d)(\.\d)? connections \(", section.inner_text())
+        assert re.search(r"Sanic and Flask cross at (19|2\d)(\.\d)? connections \(", section.inner_text())
         chart = watched.page.locator("[data-kind=curve]").first
         chart.focus()
         watched.page.keyboard.press("Home")

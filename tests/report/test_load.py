@@ -32,8 +32,8 @@ EVERYTHING = SyntheticLoad(
     ),
 )
 TITLES = [
-    "Throughput over time", "Percentiles over time", "Requests under way over time", "Latency distribution", "Failed requests over time",
-    "CPU over time", "Utilisation of the machine's CPUs", "Memory over time", "Disk and network", "What threads were doing",
+    "Throughput over time", "Percentiles over time", "Requests in flight over time", "Latency distribution", "Failed requests over time",
+    "CPU over time", "Utilisation of the machine's CPUs", "Memory over time", "Disk and network", "Thread states",
 ]  # fmt: skip
 
 
@@ -81,17 +81,17 @@ def test_every_chart_has_a_sentence_below_it_that_holds_its_figures(browser: Bro
         )
         told = dict(zip(TITLES, notes, strict=True))
     assert told["Throughput over time"] == (
-        "Between 2,000 and 2,000 answers per second in a slice. The grey line is the rate that the load asks for."
+        "Each slice has 2,000 to 2,000 responses per second. The grey line is the offered rate."
     )
     assert "at worst" in told["Percentiles over time"]
     assert told["Failed requests over time"] == (
-        "Of the requests that were intended, failed: the server 0.50 %. The most in a slice: 300 per second of timeout (at 0.35 s)."
+        "Share of the intended requests that failed: the server 0.50 %. Highest rate in a slice: 300 per second of timeout (at 0.35 s)."
     )
-    assert told["Requests under way over time"].startswith(
-        "At the end of each interval, the highest of a slice. At most: the server 3."
+    assert told["Requests in flight over time"].startswith(
+        "The highest number in each slice, at ends of intervals. At most: the server 3."
     )
     assert told["Latency distribution"].startswith(
-        "Drawn as far as at least 100 samples lie beyond. The second line is the service time"
+        "A line ends if fewer than 100 samples lie beyond. The second line is the service time"
     )
     assert told["CPU over time"] == "On average the server's app tier used 0.50 CPUs, 33 % of it in the kernel."
     assert (
@@ -99,10 +99,8 @@ def test_every_chart_has_a_sentence_below_it_that_holds_its_figures(browser: Bro
         == "Busy on average under the server: CPU 0 (load) 60 %, CPU 1 60 %, steal 1.0 %."
     )
     assert told["Memory over time"].startswith("At the end the server's app tier 30.0 MB. ")
-    assert told["Disk and network"].startswith(
-        "The most on average: the server 10 MB/s (loopback). The loopback device"
-    )
-    assert told["What threads were doing"] == "On average 100 % of the server's 2.00 threads are waiting for events."
+    assert told["Disk and network"].startswith("Highest mean: the server 10 MB/s (loopback). The loopback device")
+    assert told["Thread states"] == "On average 100 % of the server's 2.00 threads are waiting for events."
 
 
 def test_nothing_serious_is_found_by_a_check_of_accessibility(browser: Browser, report: Path) -> None:
@@ -134,11 +132,11 @@ def test_hostile_text_in_every_field_runs_nothing(browser: Browser, tmp_path: Pa
 @pytest.mark.parametrize(
     ("load", "words"),
     [
-        (SyntheticLoad(), "2,000 requests per second; half of the answers within 3.00 ms, 99 % within 8.8"),
+        (SyntheticLoad(), "2,000 requests per second; half of the responses within 3.00 ms, 99 % within 8.8"),
         (SyntheticLoad(watched=False), "2,000 requests per second"),
         (SyntheticLoad(finished=False, watched=False), "2,000 requests per second"),
         (SyntheticLoad(intervals=1), "2,000 requests per second"),
-        (SyntheticLoad(intervals=0, finished=False, watched=False), "0 requests per second: nothing was answered"),
+        (SyntheticLoad(intervals=0, finished=False, watched=False), "0 requests per second: no response arrived"),
     ],
     ids=["closed", "not watched", "broken off", "one interval", "nothing"],
 )
@@ -154,7 +152,7 @@ def test_several_tiers_are_told_by_their_names(tmp_path: Path) -> None:
     (server,) = series.stacks
     two = replace(server, memory_mb=[NamedLine("app", [10.0, 20.0]), NamedLine("database", [None, 90.0, 90.5])])
     assert sentences.memory_sentence(replace(series, stacks=[two])).startswith(
-        "At the end the server's app tier 20.0 MB after 10.0 and the server's database tier 90.5 MB. "
+        "At the end the server's app tier 20.0 MB (10.0 at the start) and the server's database tier 90.5 MB. "
     )
 
 
@@ -162,16 +160,16 @@ def test_sections_without_anything_to_show_are_left_out(browser: Browser, report
     headings = "all => all.map(one => one.firstChild.textContent.trim())"
     with opened(browser, report) as watched:
         assert watched.page.locator("h2").evaluate_all(headings) == [
-            "Objectives", "Throughput over time", "Response-time percentiles over time", "Requests under way", "Latency distribution",
-            "Failed requests over time", "CPU over time, by tier", "What threads were doing", "Clocks", "Requests",
-            "As other tools print it", "How it was measured",
+            "Objectives", "Throughput over time", "Response-time percentiles over time", "Requests in flight", "Latency distribution",
+            "Failed requests over time", "CPU over time, by tier", "Thread states", "Clocks", "Requests",
+            "In the style of other tools", "How it was measured",
         ]  # fmt: skip
         assert watched.page.get_by_label("Objectives").locator("tbody").inner_text().split() == [
             "p99<50ms", "8.90", "ms", "met", "errors<0.1%", "0.500", "%", "missed",
         ]  # fmt: skip
     with opened(browser, report_of(tmp_path, SyntheticLoad(finished=False, watched=False))) as watched:
         assert watched.page.locator("h2").evaluate_all(headings) == [
-            "Throughput over time", "Response-time percentiles over time", "Requests under way", "Latency distribution", "Clocks",
+            "Throughput over time", "Response-time percentiles over time", "Requests in flight", "Latency distribution", "Clocks",
             "Requests", "How it was measured",
         ]  # fmt: skip
         assert watched.page.locator(".badge").all_inner_texts()[:2] == ["suspect", "unfinished"]

@@ -53,7 +53,7 @@ def test_the_values_behind_a_chart_are_saved_as_csv(browser: Browser, report: Pa
         assert float(rows[1][0]) == pytest.approx(0.05)
         assert 1_000 < float(rows[1][1]) < 5_000
         with page.expect_download() as saving:
-            page.get_by_role("button", name="CSV of What threads were doing threads: Flask").click()
+            page.get_by_role("button", name="CSV of Thread states threads: Flask").click()
         head, first, *_ = saving.value.path().read_text().splitlines()
         assert head == "time,on a CPU (threads),waiting for events (threads)"
         # The CSV has each state's own number, not the height in the stacked chart.

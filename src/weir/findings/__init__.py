@@ -1,6 +1,6 @@
-"""Turns a run file into conclusions, each with its interval, its evidence and what would change it.
+"""Computes conclusions from a run file: sentences with their intervals and with the trials behind them.
 
-Reads the store and calls `stats`; runs nothing and draws nothing.
+This package reads the store and calls `stats`. This package measures nothing and draws nothing.
 """
 
 from weir.findings.load_findings import LoadFindings

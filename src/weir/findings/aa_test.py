@@ -1,4 +1,4 @@
-"""The A/A test: one stack runs twice in every block, so that the run shows how far identical systems differ."""
+"""The A/A test: each block runs one stack twice. The differences between the two copies show the run's noise."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ from weir.findings.types import IdenticalCopies
 
 
 def compare_copies(points: Sequence[PointCells], names: dict[int, str], *, indicative: bool) -> IdenticalCopies | None:
-    """Compares each stack with its copy; None if the study has no A/A arm or no block has both.
+    """Compares each stack with its A/A copy. Returns None without an A/A arm, or if no block has a usable pair.
 
-    A comparison counts as different if its own 95 % interval excludes 1, without Holm's correction: the question is how
-    often a single interval errs.
+    Two copies count as different if the 95 % interval of their ratio excludes 1. Holm's correction does not apply,
+    because the A/A test shows how often a single interval is wrong.
     """
-    # By id: a cell that lacks a coordinate belongs to several points but forms one pair.
+    # The keys are cell ids, because a cell without a coordinate belongs to several points but forms one pair.
     by_ids = {
         (copy.cell.id, original.cell.id): (copy, original)
         for point in points

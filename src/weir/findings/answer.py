@@ -1,4 +1,4 @@
-"""The headline: answers the run's question in one sentence with its interval, or explains why it cannot."""
+"""Builds the headline: a sentence that answers the run's question, or explains why there is no answer."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from weir.findings.types import (
 from weir.model.verdict import worst
 
 _MOST_SERVERS = 3
-"""Maximum number of servers and loads in the answer on generators. Other servers and loads have their own sentences."""
+"""Maximum number of servers in the answer about generators. Further servers have their own sentences."""
 
 
 def build_answer(
@@ -32,9 +32,9 @@ def build_answer(
     *,
     indicative: bool,
 ) -> Answer:
-    """Builds the answer from the first point with the baseline and another stack; others have their own sentences.
+    """Builds the answer from the first point that has the baseline and another stack.
 
-    A study that varies the generator asks about generators; the answer is the notable differences among generators.
+    If the study varies the generator, the answer states the notable differences between generators.
     """
     tail = ""
     if progress != "complete":
@@ -45,7 +45,7 @@ def build_answer(
         )
         tail = f" {start} {trials.tried:,} of {trials.planned:,} trials."
     if trials.used == 0:
-        would_change = "A run with at least one valid trial of each stack."
+        would_change = "A run with a valid trial of each stack would give an answer."
         return Answer(_nothing(trials, omitted) + tail, "invalid", (), indicative, (), would_change)
     of_generators = _of_generators(generators, tail)
     if of_generators is not None:
@@ -59,8 +59,10 @@ def build_answer(
         if any(stack.evidence.used for stack in point.stacks):
             sentence = point.sentence + tail
             if len(_main(point.stacks)) == 1:
-                return Answer(sentence, "valid", (), indicative, (), "A second stack in the study.")
-            would_change = "A block in which a trial of the baseline and one of another stack are valid."
+                return Answer(
+                    sentence, "valid", (), indicative, (), "A second stack in the study would allow a comparison."
+                )
+            would_change = "A block with valid trials of the baseline and another stack would allow a comparison."
             return Answer(sentence, "invalid", (), indicative, (), would_change)
     raise AssertionError("a used trial belongs to a point")
 
@@ -77,14 +79,14 @@ def _answer_from(sentence: str, comparisons: Sequence[Comparison], would_change:
 
 
 def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None:
-    """Returns the answer on generators; None if no two generators can be compared."""
+    """Returns the answer about generators, or None if no two generators can be compared."""
     pairs = [
         (server, found) for server in generators for one in server.generators for found in _measured(one.comparisons)
     ]
     if not pairs:
         return None
     servers = [server for server in generators if any(_measured(one.comparisons) for one in server.generators)]
-    more = f" So for {len(servers) - _MOST_SERVERS} more, below." if len(servers) > _MOST_SERVERS else ""
+    more = f" See below for {len(servers) - _MOST_SERVERS} more." if len(servers) > _MOST_SERVERS else ""
     least = min((found for _, found in pairs), key=lambda found: found.pairs)
     below = "95 % intervals below, " if any(found.low is not None for _, found in pairs) else ""
     headlines = ". ".join(one.headline for one in servers[:_MOST_SERVERS])
@@ -96,7 +98,7 @@ def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None
 
 
 def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:
-    """Returns the range of the headline's ratio over all points; empty with several ratios or only one point."""
+    """Describes the range of the headline's ratio over all points; returns '' for several ratios or a single point."""
     if len(told) != 1:
         return ""
     label, labels = told[0].label, {told[0].label, told[0].against_label}
@@ -114,7 +116,7 @@ def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) 
 
 
 def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Comparison]) -> str:
-    """Returns the sentence on a point's throughput, which the headline may reuse."""
+    """Returns a sentence about a point's throughput. The headline may contain the same sentence."""
     missing = [found.name for found in comparisons if found.metric == THROUGHPUT and found.ratio is None]
     if measured := _measured(comparisons):
         told = _sort_for_sentence(measured)
@@ -126,10 +128,10 @@ def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Compar
     main = _main(stacks)
     seen = [stack for stack in main if stack.evidence.used]
     if not seen:
-        return "Not measured yet: no stack has a usable trial here."
+        return "Not measured yet: no stack has a usable trial at this point."
     rates = listed([_rate(stack) for stack in seen])
     if len(main) == 1:
-        return f"{rates}. There is no other stack to compare it with."
+        return f"{rates}. There is no other stack for a comparison."
     unseen = [stack.name for stack in main if not stack.evidence.used]
     why = f"no usable trial of {listed(unseen)}" if unseen else "no block has a usable trial of both"
     return f"The stacks cannot be compared: {why}. {rates}."
@@ -140,7 +142,7 @@ def _measured(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
-    """Returns one comparison with the faster stack first, or several comparisons with the baseline, best first."""
+    """Returns a single comparison with the faster stack first, or several comparisons, the highest ratio first."""
     if len(measured) == 1:
         only = measured[0]
         return [invert(only) if only.ratio is not None and only.ratio < 1 else only]
@@ -148,8 +150,7 @@ def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _several(told: Sequence[Comparison]) -> str:
-    """Example: 'Compared with Flask, Sanic answers 4.1× (3.6–4.7) and … as many requests per second (95 % intervals, 3
-    blocks: indicative).'"""
+    """Describes several ratios. Example: 'Compared with Flask, Sanic answers 4.1× (3.6–4.7) as many requests …'"""
     baseline = told[0].against_name
     different = [found for found in told if found.outcome in ("more", "less", "no interval")]
     same = [_ratio(found) for found in told if found.outcome == "same"]

@@ -1,4 +1,4 @@
-"""The physics audit of a run: checks every trial with figures against `weir.audit.laws`."""
+"""The physics audit: checks whether the figures of a run's trials obey the laws in `weir.audit.laws`."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from weir.model.run_types import Cell, Placement, Trial
 
 
 def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
-    """Checks every trial against every law for which it has the figures."""
+    """Checks each trial against every law whose figures the trial contains."""
     checks = measured = 0
     broken: list[BrokenLaw] = []
     for trial in trials:
@@ -18,7 +18,7 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
         if result.summary is None:
             continue
         measured += 1
-        # The laws hold for a whole load, even if only a part of it counts.
+        # The laws hold for a whole load, even if averages use only a part of the load.
         whole, used_s = result.whole_load or result.summary, result.summary.duration_s
         cpus = _cpus(trial.cell, placement)
         results = build_reported_results(
@@ -34,12 +34,15 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
         sentence = f"All {counted(checks, 'check')} of the physics audit hold on {counted(measured, 'trial')}."
     else:
         trial_ids = sorted({law.trial for law in broken})
-        sentence = f"{counted(len(broken), 'check')} of {checks:,} of the physics audit fail, in trials {', '.join(map(str, trial_ids))}."
+        where = f"trials {', '.join(map(str, trial_ids))}"
+        sentence = (
+            f"The physics audit found {counted(len(broken), 'violation')} in {counted(checks, 'check')} ({where})."
+        )
     return Audit(checks, measured, tuple(broken), sentence)
 
 
 def _cpus(cell: Cell, placement: Placement) -> int | None:
-    """Returns the CPUs of the stack and its services together; None if weir did not start the server."""
+    """Returns the number of CPUs of the stack and its services; None if weir did not start the server."""
     if not cell.started:
         return None
     stack = placement.stack if cell.cpus is None else placement.stack[-cell.cpus :]

@@ -1,8 +1,8 @@
 """Finds the limit of a stack's throughput: a full resource, a limit of the software, or the load itself.
 
-A resource is a set of CPUs or a quota. The demands of tiers that share a resource add up. The resource with the highest
-utilisation is the bottleneck, if this resource is full. A throughput that stops growing while no resource is full means
-a software limit: threads, a pool, or requests that wait for something else.
+A resource is a set of CPUs or a quota. The demands of tiers that share a resource add up. If a resource is full, the
+resource with the highest utilisation is the bottleneck. If throughput stops growing and no resource is full, the
+software is the limit: threads, a pool, or waiting.
 """
 
 import re
@@ -29,9 +29,9 @@ _AT_BOUND = 0.85
 """A stack that reaches this share of an upper bound is limited by that bound."""
 _GENERATOR = "generator"
 _BLOCKED = 0.6
-"""An event loop is blocked if its threads spend at least this share of the time in waits for anything but events."""
+"""Minimum share of time that the threads of a blocked event loop wait for something other than events."""
 _LISTENS = 0.25
-"""A loop whose threads wait for events for at least this share of the time is idle and not blocked."""
+"""An event loop that waits for events for more than this share of the time counts as idle, not as blocked."""
 _FLAT = 0.05
 """Throughputs that differ by at most this share count as equal."""
 _FEWEST_LOOPS = 4
@@ -41,7 +41,7 @@ _JVMS_OWN = re.compile(
     "C1 Compiler|C2 Compiler|G1 |GC Thread|VM |Reference Handl|Finalizer|Signal Dispatch|Service Thread|"
     "Monitor Deflati|Sweeper|Common-Cleaner|Notification T|Attach Listener"
 )
-"""The names of HotSpot's own threads, which serve no requests, begin with one of these texts."""
+"""Beginnings of the names of HotSpot's internal threads. These threads serve no requests."""
 _KIND_OF: dict[str, BottleneckKind] = {"stack": "software limit", "load": "load", "upstream": "upstream"}
 
 
@@ -57,7 +57,7 @@ class ServiceNode:
 
 
 def service_node(reader: RunReader) -> ServiceNode | None:
-    """Returns the machine of the run's services; None if they ran beside their stacks."""
+    """Returns the machine that ran only services; None if the services ran on the stacks' machine."""
     node = reader.info.placement.services_on
     if node is None:
         return None
@@ -73,13 +73,13 @@ def _mean_throughput_rps(loaded: CellTrials) -> float:
 def find_bottlenecks(
     groups: Sequence[PointCells], names: Mapping[int, str], placement: Placement, node: ServiceNode | None = None
 ) -> tuple[Bottleneck, ...]:
-    """Finds the bottleneck of each stack at its highest throughput, for each set of cells that differ only in the load.
+    """Finds each stack's bottleneck at the stack's highest throughput, among cells that differ only in the load.
 
     Args:
         groups: the cells of each point, with their trials.
         names: a dict from cell id to the stack's name in sentences.
         placement: the CPUs and limits of every role.
-        node: the machine of the services, if it is another machine.
+        node: the machine of the services; None if the services ran on the stacks' machine.
     """
     places: dict[tuple[str, str], dict[int, CellTrials]] = {}
     for group in groups:
@@ -104,7 +104,7 @@ def _find_bottleneck(
     loops = _blocked_loops(heaviest, len(placement.stack) if cell.cpus is None else cell.cpus)
     lowest = cell.upper_bounds[0] if cell.upper_bounds else None
     kind: BottleneckKind = "unknown"
-    what, most = "nothing that was watched is full", None
+    what, most = "no resource that weir observed is full", None
     if fullest is not None and fullest.utilisation >= BUSY_FRACTION:
         kind = "generator" if fullest.kind == "generator" else "resource"
         what, most = fullest.name, fullest.width_rps
@@ -143,7 +143,7 @@ def _find_bottleneck(
 
 
 def _estimate_demands(loaded: Sequence[CellTrials]) -> dict[str, stats.Demand]:
-    """Returns the service demand of each tier over all loads."""
+    """Estimates each tier's service demand from the trials at all loads."""
     busy: dict[str, list[tuple[float, float, int]]] = {}
     for number, one in enumerate(loaded):
         for rate, of_tiers in filter(None, map(compute_busy_cpus, one.trials)):
@@ -158,7 +158,7 @@ def _estimate_demands(loaded: Sequence[CellTrials]) -> dict[str, stats.Demand]:
 
 
 def compute_busy_cpus(trial: Trial) -> tuple[float, dict[str, float]] | None:
-    """Returns a trial's throughput and each tier's mean number of busy CPUs; None without these figures."""
+    """Returns a trial's throughput and each tier's mean number of busy CPUs; None if the trial lacks these figures."""
     rate, summary = BY_KEY[THROUGHPUT].of(trial), trial.result.summary
     if rate is None or rate <= 0 or summary is None or summary.duration_s <= 0 or trial.result.resources is None:
         return None
@@ -172,8 +172,7 @@ def _tiers_of(trial: Trial) -> Mapping[str, TierResources]:
 
 
 def _services_of(trial: Trial) -> set[str]:
-    """Returns the tiers that are services: tiers with a log or with counters. The stack's processes are `app`, `app-2`
-    etc."""
+    """Returns the service tiers: tiers with counters, or with a log whose name does not start with `app`."""
     logs = {name for name in trial.result.logs if name.partition("-")[0] != "app"}
     return logs | {work.service for work in trial.result.work}
 
@@ -228,7 +227,7 @@ def _generator_busy(trial: Trial) -> float | None:
     if trial.result.summary is None:
         return None
     use = trial.result.summary.generator
-    # Other generators do not report it; unlike weir's they do not spin while they wait.
+    # Other generators do not report a busy fraction. They do not spin, so their CPU fraction is equivalent.
     return use.busy_fraction if trial.cell.generator == WEIR else use.cpu_fraction
 
 
@@ -245,9 +244,9 @@ def _compare_tiers(demands: Mapping[str, stats.Demand], resources: Sequence[Reso
 
 
 def _full_limit(heaviest: CellTrials) -> str:
-    """Returns a limit on threads or connections that the concurrent requests reach; empty if no such limit is known.
+    """Describes the limit on threads or connections that the concurrent requests reach; returns '' without a limit.
 
-    A limit declared in the manifest has precedence over a setting with a suggestive name.
+    A limit that the manifest declares has priority over a setting named `threads`, `pool` or `workers`.
     """
     in_hand = fmean(
         (BY_KEY[THROUGHPUT].of(trial) or 0.0) * (summary.response_time_us.mean or 0.0) / 1e6
@@ -257,8 +256,8 @@ def _full_limit(heaviest: CellTrials) -> str:
     cell = heaviest.cell
     for bound in cell.upper_bounds:
         if bound.of == "stack" and bound.at_once is not None and in_hand >= _AT_BOUND * bound.at_once:
-            return f"{bound.because}, with {significant(in_hand)} requests in hand,"
-    # A worker with an event loop can hold any number of requests.
+            return f"{bound.because}, with {significant(in_hand)} requests in flight,"
+    # A worker with an event loop can serve any number of requests at the same time.
     limiting = ("threads", "pool") if "event loop" in cell.model else ("threads", "pool", "workers")
     found = [
         (int(text) * cell.replicas, name, text)
@@ -269,14 +268,16 @@ def _full_limit(heaviest: CellTrials) -> str:
         return ""
     _, name, text = min(found)
     times = f" × {cell.replicas} processes" if cell.replicas > 1 else ""
-    return f"{name} {text}{times}, with {significant(in_hand)} requests in hand and every CPU below {BUSY_FRACTION:.0%}"
+    return (
+        f"{name} {text}{times}, with {significant(in_hand)} requests in flight and every CPU below {BUSY_FRACTION:.0%}"
+    )
 
 
 def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
-    """Describes the waits of a stack's blocked event loops; None without event loops, or if the loops wait for events.
+    """Describes the waits of a stack's blocked event loops; returns None if no event loop is blocked.
 
-    The loops are the threads with the most CPU time, since they serve the requests. Unlike the threads of a pool, there
-    are few loops per CPU.
+    Event loops are the threads with the most CPU time, because these threads serve the requests. A stack has only a few
+    event loops per CPU; a larger group of threads is a pool.
     """
     if "event loop" not in heaviest.cell.model:
         return None
@@ -302,13 +303,13 @@ def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
         return None
     where = max(_BLOCKING_WAITS, key=shares.__getitem__)
     return (
-        f"the event loop is blocked: {counted(threads[name], 'thread')} named {name} spend {blocked:.0%} of the time in "
-        f"calls that wait, most of it {THREAD_STATE_WORDS[where]}, and {listens:.0%} waiting for events"
+        f"the event loop is blocked: {counted(threads[name], 'thread')} named {name} spend {blocked:.0%} of the time "
+        f"in blocking calls, most of it {THREAD_STATE_WORDS[where]}, and {listens:.0%} waiting for events"
     )
 
 
 def _plateau(loaded: Sequence[CellTrials], heaviest: CellTrials) -> str:
-    """Describes a throughput that twice as many users do not increase while no resource is full; empty otherwise."""
+    """Describes a throughput that does not grow with twice as many users; returns '' without such a plateau."""
     if not isinstance(heaviest.cell.load, ClosedLoad):
         return ""
     least = (1 - _FLAT) * _mean_throughput_rps(heaviest)
@@ -317,8 +318,8 @@ def _plateau(loaded: Sequence[CellTrials], heaviest: CellTrials) -> str:
     if len(flat) < 2 or flat[-1] < 2 * flat[0]:
         return ""
     return (
-        f"throughput is the same from {flat[0]:,} to {flat[-1]:,} connections while every CPU has time left: threads, a pool or a lock "
-        "of its own that requests wait for"
+        f"a number of threads, a pool or a lock (throughput is the same from {flat[0]:,} to {flat[-1]:,} connections, "
+        "and every CPU has time left)"
     )
 
 
@@ -333,13 +334,13 @@ def _sentence(found: Bottleneck, blocks: int) -> str:
         case "generator":
             limit = "the generator is the limit, not the stack."
         case "load":
-            limit = f"the load asks for no more ({found.what})."
+            limit = f"the load is the limit ({found.what})."
         case "upstream":
-            limit = f"the upstream answers no more ({found.what})."
+            limit = f"the upstream is the limit ({found.what})."
         case "software limit":
             limit = f"{found.what} is the limit.{full}"
         case "blocked event loop" if found.most_rps is not None:
-            limit = f"{found.what}; that allows {significant(found.most_rps)} req/s.{full}"
+            limit = f"{found.what}; the event loop allows {significant(found.most_rps)} req/s.{full}"
         case _:
             limit = f"{found.what}.{full}"
     reached, basis = f"{significant(found.throughput_rps)} req/s", basis_text(blocks, found.indicative)

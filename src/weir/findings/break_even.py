@@ -1,4 +1,4 @@
-"""Break-even: the concurrency, rate or setting at which another stack becomes the better one."""
+"""Finds break-evens: the concurrency, rate or setting at which another stack becomes better."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from weir.findings.types import BreakEven, Evidence
 from weir.model.verdict import worst
 
 METRICS = (THROUGHPUT, P99, CPU)
-"""The metrics for which weir searches crossings."""
+"""The metrics for which weir finds break-evens by default."""
 
 
 def find_break_evens(
@@ -25,14 +25,14 @@ def find_break_evens(
     between: tuple[str, str] | None = None,
     metrics: Sequence[str] = METRICS,
 ) -> tuple[BreakEven, ...]:
-    """Compares stacks along each axis with at least two numbers.
+    """Finds the break-evens of stacks along each axis on which a number varies.
 
     Args:
         groups: the points of the run.
         names: the short name of each cell's stack, by the cell's id.
         baseline: the label of the baseline.
         indicative: whether the run has fewer blocks than a claim needs.
-        between: the labels of two stacks; None: every stack and the baseline.
+        between: the labels of two stacks; None compares every stack with the baseline.
         metrics: keys of `BY_KEY`.
     """
     found = [
@@ -46,7 +46,7 @@ def find_break_evens(
 
 @dataclass(frozen=True, slots=True)
 class WantedPoint:
-    """A point at which two stacks should be measured next."""
+    """A point at which the lab should measure two stacks next."""
 
     axis: str
     """`connections` or `rate_rps`."""
@@ -57,10 +57,10 @@ class WantedPoint:
 
 
 def find_wanted_points(groups: Sequence[PointCells], baseline: str | None) -> list[WantedPoint]:
-    """Returns the middle of each gap in which two throughputs cross at an imprecisely known place.
+    """Returns points to measure next: the middle of each gap in which two throughputs cross at an unknown place.
 
-    A crossing is known well enough within ±10 %. More points do not help if the crossing's interval extends beyond both
-    neighbours. Without an interval only the width of the gap counts."""
+    A crossing is precise enough within ±10 %. A further point does not help if the crossing's interval extends beyond
+    both neighbouring points. Without an interval, only the width of the gap counts."""
     wanted = []
     for line in group_by_axis(groups):
         if line.axis not in LOADS:
@@ -78,7 +78,7 @@ def find_wanted_points(groups: Sequence[PointCells], baseline: str | None) -> li
 
 
 def _pairs(line: AxisSeries[PointCells], baseline: str | None) -> list[tuple[str, str]]:
-    """Pairs every stack of a series with the baseline, by label."""
+    """Returns (label of a stack, label of the baseline) for every stack of a series."""
     members = [member for point in line.points.values() for member in point.members]
     pairs = pair_with_baseline(members, baseline)
     labels = dict.fromkeys((one.cell.stack_label, other.cell.stack_label) for one, other in pairs)
@@ -88,7 +88,7 @@ def _pairs(line: AxisSeries[PointCells], baseline: str | None) -> list[tuple[str
 def _break_even(
     line: AxisSeries[PointCells], label: str, against: str, key: str, names: Mapping[int, str], *, indicative: bool
 ) -> BreakEven | None:
-    """Returns the break-even of two stacks; None if fewer than two places have measurements of both."""
+    """Returns the break-even of two stacks; None if fewer than two places have measurements of both stacks."""
     metric = BY_KEY[key]
     pairs = _pair_along(line, label, against, metric)
     crossings = _find_crossings(pairs)
@@ -117,7 +117,7 @@ def _break_even(
 
 
 def _pair_along(line: AxisSeries[PointCells], label: str, against: str, metric: Metric) -> dict[float, Pairs]:
-    """Pairs two stacks at each place where both were measured."""
+    """Pairs two stacks by block at each place on the axis where both stacks were measured."""
     found = {}
     for place, point in line.points.items():
         members = {member.cell.stack_label: member for member in point.members}
@@ -139,8 +139,8 @@ def _sentence(found: BreakEven, crossings: stats.Crossings, metric: Metric) -> s
     measured = f"measured at {listed([amount(place) for place in found.places])} {unit}"
     where = f"On {found.where}: " if found.where else ""
     if not found.crossings:
-        side = {"above": "higher", "below": "lower", "neither": "neither always higher nor lower"}[crossings.side]
-        chance = f"; {found.probability:.0%} of draws of blocks have a crossing somewhere" if found.probability else ""
+        side = {"above": "higher", "below": "lower", "neither": "neither higher nor lower"}[crossings.side]
+        chance = f"; {found.probability:.0%} of bootstrap samples have a crossing" if found.probability else ""
         return (
             f"{where}on {metric.title} {found.name} is {side} than {found.against_name} everywhere ({measured}, "
             f"{counted(found.blocks, 'block')}{chance})."
@@ -161,10 +161,10 @@ def _sentence(found: BreakEven, crossings: stats.Crossings, metric: Metric) -> s
 def _interval(crossing: stats.Crossing) -> str:
     if not crossing.has_interval:
         return f"no interval with fewer than {stats.MIN_BLOCKS} blocks"
-    low = "below all that was measured" if crossing.low is None else significant(crossing.low)
-    high = "beyond all that was measured" if crossing.high is None else significant(crossing.high)
+    low = "below the measured range" if crossing.low is None else significant(crossing.low)
+    high = "above the measured range" if crossing.high is None else significant(crossing.high)
     chance = crossing.probability
-    uncertain = "" if chance is None or chance >= 0.9995 else f", crossing in {chance:.1%} of draws"
+    uncertain = "" if chance is None or chance >= 0.9995 else f", crossing in {chance:.1%} of bootstrap samples"
     return f"95 % interval {low}–{high}{uncertain}"
 
 
@@ -175,6 +175,6 @@ def _would_change(found: BreakEven) -> str:
         parts.append(f"{stats.MIN_BLOCKS} blocks give an interval.")
     elif wide:
         places = listed([significant(crossing.next_place) for crossing in wide])
-        parts.append(f"A point at {places} would narrow it most (refine = true in [method] places them).")
-    parts.append("Another machine, another upstream or another version may cross elsewhere.")
+        parts.append(f"A point at {places} would narrow the interval most (refine = true in [method] adds points).")
+    parts.append("The break-even may differ on another machine, with another upstream or in another version.")
     return " ".join(parts)

@@ -1,7 +1,7 @@
-"""A burst served in waves: all users send one request at once, and those without a free thread wait for the first to
-finish.
+"""Finds the waves in which a server responds to a burst: all users send one request at the same time.
 
-The throughput of a burst says little; the start times of the waves show how many requests the server handles at a time.
+Requests without a free thread wait until the first requests finish. The start times and the sizes of the waves show how
+many requests the server handles at the same time. The throughput of a burst does not show this number.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,10 +20,10 @@ _APART = 0.5
 
 
 def find_waves(cell: CellTrials, histogram: Callable[[int], bytes | None]) -> tuple[Wave, ...]:
-    """Returns the waves of a stack's responses, from the response times of its used trials.
+    """Returns the waves of a stack's responses, computed from the response times of the used trials.
 
-    `histogram` returns the response times of a trial by its id. There are no waves if users arrive over time or send
-    several requests, and none if trials differ in the number of waves.
+    `histogram` returns a trial's histogram of response times by the trial's id. The result is empty if users arrive
+    over time or send several requests, or if trials differ in the number of waves.
     """
     load = cell.cell.load
     if not isinstance(load, ClosedLoad) or load.requests_per_user != 1 or isinstance(load.users, tuple):
@@ -39,7 +39,7 @@ def find_waves(cell: CellTrials, histogram: Callable[[int], bytes | None]) -> tu
 
 
 def describe_waves(stacks: Sequence[StackFindings]) -> str:
-    """Describes the measured and the predicted start of each stack's waves; empty without waves."""
+    """Describes the measured and the predicted start of each stack's waves; returns '' without waves."""
     parts = []
     for stack in stacks:
         if stack.arm != "main" or not stack.waves:
@@ -49,9 +49,9 @@ def describe_waves(stacks: Sequence[StackFindings]) -> str:
         expected = ""
         if lowest is not None and lowest.of == "stack" and lowest.wait_s is not None:
             times = listed([f"{lowest.wait_s * number:g}" for number in range(1, len(stack.waves) + 1)])
-            expected = f", where {lowest.because} let them begin at {times} s"
+            expected = f" (predicted from {lowest.because}: {times} s)"
         parts.append(f"{stack.name} answers {waves}{expected}")
-    return f"Waves after all had asked at once: {'; '.join(parts)}." if parts else ""
+    return f"Waves of responses to a burst: {'; '.join(parts)}." if parts else ""
 
 
 def _begins(wave: Wave) -> str:
@@ -60,7 +60,7 @@ def _begins(wave: Wave) -> str:
 
 
 def _waves(data: bytes) -> list[tuple[float, int]]:
-    """Returns the start in seconds and the number of responses of each wave of a trial."""
+    """Returns (start in seconds, number of responses) for each wave of a trial."""
     times = [(time_ns / 1e9, answers) for time_ns, answers in Hdr.decode(data).by_value().items()]
     if not times:
         return []

@@ -1,4 +1,4 @@
-"""Capacity of a server within an objective, from several searches: as a rate, as users, and the knee of throughput."""
+"""Estimates a server's capacity within an objective from several searches: as a rate, as users and as the knee."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from weir import stats
 from weir.findings.formatting import counted, estimate_text, significant
 
 QUANTILES = (0.50, 0.90, 0.99)
-"""The reported response times at the capacity."""
+"""The quantiles of response time that a capacity reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,9 @@ class Users:
     """The capacity as a number of users who pause between a response and the next request."""
 
     think_s: float
-    """A user's mean pause."""
+    """A user's mean pause in seconds."""
     users: stats.Estimate
-    """Number of users N = X·(R + Z): the mean over the searches."""
+    """Number of users: throughput × (mean response time + pause), the mean over the searches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +33,16 @@ class Capacity:
     is_fresh: bool
     """Whether each search had a new server process."""
     rate_rps: stats.Estimate | None
-    """Mean over the searches; no interval below `stats.MIN_SEARCHES` searches; None if a search lacks a bound."""
+    """Capacity in requests per second, the mean over the searches; None if a search found no upper or lower bound."""
     searches: tuple[stats.SearchResult, ...]
     quantiles: tuple[stats.Quantile, ...]
-    """Response times at the highest rates that held, in nanoseconds."""
+    """Response times in nanoseconds at the highest rates that met the objective."""
     mean_s: float | None
-    """Mean response time at the same rates."""
+    """Mean response time in seconds at the highest rates that met the objective."""
     users: Users | None
-    """None if no pause was requested."""
+    """Capacity as a number of users; None if the caller requested no pause."""
     reasons: tuple[str, ...]
-    """Reasons for doubt."""
+    """Reasons to doubt the result."""
     sentence: str
     would_change: str
 
@@ -53,26 +53,26 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class KneeFinding:
-    """The knee: the fewest users with nearly the highest throughput."""
+    """The knee: the smallest number of users that reaches nearly the highest throughput."""
 
     title: str
     is_fresh: bool
     users: stats.Estimate
     """Number of users at the knee: the mean over the searches."""
     throughput_rps: stats.Estimate
-    """Throughput with this number of users."""
+    """Throughput with the number of users at the knee."""
     searches: tuple[stats.Knee, ...]
     sentence: str
     would_change: str
     reasons: tuple[str, ...] = ()
-    """Reasons for doubt."""
+    """Reasons to doubt the result."""
     is_known: ClassVar[bool] = True
-    """A search for a knee always finds one."""
+    """Always true, because every search for a knee finds a knee."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The responses of one search at the highest rate that held."""
+    """The responses in one search at the highest rate that met the objective."""
 
     histogram: bytes
     mean_s: float
@@ -89,12 +89,12 @@ def combine_capacity_searches(
     think_s: float | None,
     reasons: Sequence[str],
 ) -> Capacity:
-    """Combines several searches.
+    """Combines the results of several capacity searches.
 
     Args:
         title, objective, missed_share, searches, is_fresh, reasons: as in `Capacity`.
         answers: the responses of the searches that found a rate.
-        think_s: mean pause of users; None: the result has no number of users.
+        think_s: a user's mean pause in seconds; with None, the result has no number of users.
     """
     rate = stats.estimate_capacity(searches)
     quantiles = stats.merge_quantiles([one.histogram for one in answers], QUANTILES) if answers else []
@@ -122,7 +122,7 @@ def combine_capacity_searches(
 
 
 def combine_knee_searches(title: str, searches: Sequence[stats.Knee], *, is_fresh: bool) -> KneeFinding:
-    """Combines one or more searches for the knee."""
+    """Combines the results of one or more searches for the knee."""
     users = stats.summarize_searches([float(one.users) for one in searches])
     throughput = stats.summarize_searches([one.throughput_rps for one in searches])
     return KneeFinding(
@@ -132,8 +132,8 @@ def combine_knee_searches(title: str, searches: Sequence[stats.Knee], *, is_fres
         throughput_rps=throughput,
         searches=tuple(searches),
         sentence=(
-            f"{title} answers {estimate_text(throughput)} req/s with {estimate_text(users)} users who ask again at once, "
-            f"{stats.KNEE_SHARE:.0%} of the most that any number of users reaches ({_basis(len(searches), is_fresh=is_fresh)})."
+            f"{title} answers {estimate_text(throughput)} req/s with {estimate_text(users)} users without pauses, "
+            f"{stats.KNEE_SHARE:.0%} of its highest throughput ({_basis(len(searches), is_fresh=is_fresh)})."
         ),
         would_change=_what_would_change(len(searches), is_fresh=is_fresh),
     )
@@ -143,7 +143,7 @@ def _describe_capacity(found: Capacity) -> str:
     basis = _basis(len(found.searches), is_fresh=found.is_fresh)
     if found.rate_rps is None:
         why = _why_not(found.searches)
-        return f"Cannot say how much {found.title} carries within {found.objective}, because {why} ({basis})."
+        return f"The capacity of {found.title} within {found.objective} is unknown, because {why} ({basis})."
     times = ", ".join(
         f"p{quantile.probability * 100:g} {_time(quantile.value / 1e3)}"
         for quantile in found.quantiles
@@ -154,10 +154,10 @@ def _describe_capacity(found: Capacity) -> str:
         with_times = f", with {times}" if times else ""
         return f"{found.title} carries {rate} within {found.objective}{with_times} ({basis})."
     users, think_s = estimate_text(found.users.users), found.users.think_s
-    seen = f", who then see {times}" if times else ""
+    seen = f", with {times}" if times else ""
     return (
-        f"{found.title} carries {users} users, each pausing {think_s:g} s between an answer and the next request, "
-        f"within {found.objective}{seen}: that is {rate} ({basis})."
+        f"{found.title} carries {users} users, each pausing {think_s:g} s between a response and the next request, "
+        f"within {found.objective}{seen}: {rate} ({basis})."
     )
 
 
@@ -165,13 +165,13 @@ def _why_not(searches: Sequence[stats.SearchResult]) -> str:
     loads = [attempt.load for search in searches for attempt in search.attempts]
     parts = []
     for count, even, pick in (
-        (sum(search.lower is None for search in searches), "not even", min),
-        (sum(search.upper is None for search in searches), "even", max),
+        (sum(search.lower is None for search in searches), "missed", min),
+        (sum(search.upper is None for search in searches), "met", max),
     ):
         if count:
             of = counted(len(searches), "search", "searches")
-            parts.append(f"in {count} of {of} {even} {significant(pick(loads))} req/s held")
-    return " and ".join(parts) or "nothing was searched"
+            parts.append(f"in {count} of {of} even {significant(pick(loads))} req/s {even} the objective")
+    return " and ".join(parts) or "there was no search"
 
 
 def _basis(searches: int, *, is_fresh: bool) -> str:
@@ -185,9 +185,10 @@ def _what_would_change(searches: int, *, is_fresh: bool) -> str:
         parts.append(f"{stats.MIN_SEARCHES} searches give an interval.")
     if not is_fresh:
         parts.append(
-            "Another start of the server may differ by more than the interval: weir starts it anew for each search if it is a stack."
+            "Another start of the server may differ by more than the interval. "
+            "Only a stack starts anew for each search."
         )
-    parts.append("Another machine, other data or another mix of requests carries something else.")
+    parts.append("The capacity may differ on another machine, with other data or with another mix of requests.")
     return " ".join(parts)
 
 

@@ -1,7 +1,7 @@
-"""Plans the machines of each tier for a rate from a run's measurements: mean value analysis, checked by simulation.
+"""Plans how many machines each tier needs for a rate. A simulation checks the result of mean value analysis.
 
-A machine of a tier has the CPUs or quota that the tier had in the run. A request needs the tier's service demand, with
-its interval, of such a machine. The plan lists all other assumptions.
+A machine of a tier has the CPUs or the quota that the tier had in the run. Each request needs the service demand that
+the run measured for the tier. The plan lists all other assumptions.
 """
 
 import math
@@ -40,25 +40,25 @@ _IDLE = 20
 
 @dataclass(frozen=True, slots=True)
 class TierMachines:
-    """The machines of one tier. `low` and `high` are their numbers at the ends of the demand's interval."""
+    """The number of machines of one tier; `low` and `high` are the numbers at the ends of the demand's interval."""
 
     tier: str
     machines: int
     low: int
     high: int
     servers: float
-    """CPU seconds per second that each machine offers."""
+    """Number of CPUs of each machine; a quota may be a fraction."""
     demand_us: float
-    """CPU time of one request on a machine of this tier."""
+    """CPU time of one request on a machine of this tier, in microseconds."""
     demand_low_us: float | None
     demand_high_us: float | None
     busy: float
-    """The utilisation of each machine at the rate."""
+    """Utilisation of each machine at the planned rate, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachinePlan:
-    """The machines for a rate."""
+    """The machines that each tier needs for a rate."""
 
     label: str
     name: str
@@ -66,21 +66,21 @@ class MachinePlan:
     rate_rps: float
     objective: str | None
     agents: TierMachines | None
-    """The load agents; None if another generator than weir generated the run's load."""
+    """The load agents; None if a generator other than weir made the run's load."""
     tiers: tuple[TierMachines, ...]
     delay_us: float
-    """Part of the response time outside the work of the tiers."""
+    """Part of the response time that no tier causes, in microseconds."""
     mean_us: float
-    """The mean response time, from mean value analysis."""
+    """Mean response time in microseconds, from mean value analysis."""
     simulated_mean_us: float
     found: float | None
-    """The figure that the objective limits, in the objective's unit, from a simulation."""
+    """Simulated value of the objective's metric in microseconds; None without an objective."""
     found_low: float | None
     found_high: float | None
     met: bool
-    """Whether the objective holds; true without an objective, because no tier is full."""
+    """Whether the simulated value meets the objective; true without an objective."""
     alone: float | None
-    """The figure that the objective limits without queueing, if this figure misses the objective; else None."""
+    """The objective's metric without queueing, if even this value misses the objective; else None."""
     assumptions: tuple[str, ...]
     evidence: Evidence
     sentence: str
@@ -100,33 +100,33 @@ class ReplicaPrediction:
     """Predicted throughput with every demand at the lower end of its interval; None without intervals."""
     measured_rps: float | None
     differences: tuple[float, ...]
-    """Predicted ÷ measured - 1 in each block with both figures, in ascending order. Predictions use the demands of
-    their own block, because the load of neighbours slows both."""
+    """Predicted ÷ measured - 1 for each block with both values, in ascending order. Each prediction uses the demands in
+    its own block, because other work on the machine slows both values."""
     caution: str | None
-    """A reason to doubt the prediction; None without such a reason."""
+    """A reason to doubt the prediction; None without a reason."""
 
     @property
     def error(self) -> float | None:
-        """The median of the differences."""
+        """The median of `differences`; None without differences."""
         return median(self.differences) if self.differences else None
 
 
 def _ends(estimate: stats.Estimate) -> tuple[float, float, float]:
-    """Returns the value and both ends of its interval; without an interval, three times the value."""
+    """Returns (value, low, high) of an estimate; `low` and `high` are the value if there is no interval."""
     value, low, high = estimate.value, estimate.low, estimate.high
     return value, value if low is None else low, value if high is None else high
 
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """The planned rate, the time of a request outside the tiers' work, and the objective."""
+    """The planned rate, the time that a request spends outside the tiers, and the objective."""
 
     rate_rps: float
     delay_s: float
     objective: Condition | None
 
     def simulate_us(self, fleets: Mapping[str, Fleet], *, mean: bool = False) -> stats.Estimate:
-        """Simulates several times; returns the objective's figure, or the mean response time, in microseconds."""
+        """Simulates the objective's metric, or the mean response time, several times. Returns microseconds."""
         quantile = None if self.objective is None or mean else self.objective.quantile
         found = []
         for seed in range(_SIMULATIONS):
@@ -135,17 +135,17 @@ class _Goal:
         return stats.mean_interval(found)
 
     def is_met(self, figure: stats.Estimate) -> bool:
-        """Whether the objective holds even at the unfavourable end of the interval."""
+        """Returns whether even the upper end of the interval meets the objective."""
         return self.objective is None or self.objective.holds(_ends(figure)[2])
 
     def find_figure_alone(self, fleets: Mapping[str, Fleet]) -> float | None:
-        """Returns the figure that the objective limits without queueing, if it misses the objective; else None."""
+        """Returns the objective's metric without queueing, or None if this value meets the objective."""
         idle = {tier: replace(fleet, machines=fleet.machines * _IDLE) for tier, fleet in fleets.items()}
         figure = self.simulate_us(idle)
         return None if self.is_met(figure) else figure.value
 
     def size_fleets(self, stations: Mapping[str, stats.Station]) -> dict[str, Fleet]:
-        """Returns the fewest machines (within 2 % per tier) with no tier full and, if possible, the objective met."""
+        """Returns the fewest machines (within 2 %) at which no tier is full and, if possible, the objective holds."""
         fleets = {tier: Fleet(one, _count_machines(self.rate_rps, one)) for tier, one in stations.items()}
         if self.objective is None or self.find_figure_alone(fleets) is not None:
             return fleets
@@ -153,7 +153,7 @@ class _Goal:
         def is_enough(step: Mapping[str, Fleet]) -> bool:
             return self.is_met(self.simulate_us(step))
 
-        # Doubling, then bisection: a simulation takes much longer than a step.
+        # Doubling and bisection need few simulations. A simulation takes much longer than a step.
         wider, missed = self._iter_wider(fleets), 0
         steps = list(islice(wider, 1))
         while not is_enough(steps[-1]) and (more := list(islice(wider, len(steps)))):
@@ -162,7 +162,7 @@ class _Goal:
         return steps[bisect_left(steps, True, missed, len(steps) - 1, key=is_enough)]
 
     def _iter_wider(self, fleets: dict[str, Fleet]) -> Iterator[dict[str, Fleet]]:
-        """Yields the given fleets, then adds machines step by step to the tier with the longest waits."""
+        """Yields the given fleets, then larger fleets: each step adds machines to the tier with the longest waits."""
         yield fleets
         while all(fleet.machines < _MOST_MACHINES for fleet in fleets.values()):
             worst = max(fleets, key=lambda tier: self._waiting_s(fleets[tier]))
@@ -186,17 +186,17 @@ def plan_machines(
     stack: str | None = None,
     cpus: Mapping[str, float] | None = None,
 ) -> MachinePlan:
-    """Plans the machines of each tier, and the load agents, for a rate.
+    """Plans the number of machines of each tier, and of load agents, for a rate.
 
     Args:
         reader: the run.
         rate_rps: requests a second.
-        objective: for the response time; None: no tier may be busier than `BUSY_FRACTION`.
-        stack: its label; None: the only one.
-        cpus: a dict from tier to the CPUs of a machine; replaces the run's CPUs.
+        objective: a limit on the response time; with None, only `BUSY_FRACTION` limits the tiers.
+        stack: the stack's label; None selects the only stack.
+        cpus: a dict from tier to the CPUs of one machine, instead of the run's CPUs.
 
     Raises:
-        UsageError: the run lacks the demands of that stack.
+        UsageError: the run lacks the stack's demands, or an argument does not fit the run.
     """
     if objective is not None and objective.quantile is None and objective.metric != "mean":
         raise UsageError(f"--objective: found {objective.text!r}, expected a response time limit like 'p99<=50ms'")
@@ -225,7 +225,7 @@ def plan_machines(
         where=found.where,
         rate_rps=rate_rps,
         objective=None if objective is None else objective.text,
-        # At light loads a generator needs more for each request.
+        # Only trials at this load, because at light loads a generator needs more CPU time per request.
         agents=_plan_agents([trial for trial in trials if trial.cell.id == cell.id], rate_rps),
         tiers=tiers,
         delay_us=goal.delay_s * 1e6,
@@ -255,15 +255,15 @@ def _describe_tier(
 def predict_replicas(
     reader: RunReader, *, stack: str | None = None, replicas: Sequence[int] = ()
 ) -> tuple[ReplicaPrediction, ...]:
-    """Predicts a stack's throughput with more than the fewest measured processes, for comparison with measurements.
+    """Predicts a stack's throughput with more processes, from the measurement with the fewest processes.
 
     Args:
         reader: the run.
-        stack: its label; None: the only one.
-        replicas: numbers of processes, in addition to those that the run measured.
+        stack: the stack's label; None selects the only stack.
+        replicas: numbers of processes, in addition to the measured numbers.
 
     Raises:
-        UsageError: the run lacks the demands of that stack.
+        UsageError: the run lacks the stack's demands.
     """
     found, cell = _find_bottleneck(reader, stack)
     trials = [trial for trial in reader.trials() if is_used(trial)]
@@ -275,7 +275,7 @@ def predict_replicas(
     }
     demands = {tier.tier: tier.demand.per_request_s for tier in found.tiers}
     value, low, high = ({tier: _ends(demand)[end] for tier, demand in demands.items()} for end in range(3))
-    # An interval down to 0 gives no upper end.
+    # A demand of 0 allows infinite throughput, so an interval down to 0 has no upper end.
     has_interval = all(demand.low is not None and demand.low > 0 for demand in demands.values())
     base = [trial for trial in trials if trial.cell.id == cell.id]
     predictions = []
@@ -315,7 +315,7 @@ def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, 
     ]
     stations = []
     for use in drop_doubles(uses):
-        # A queue for each process with a quota, with its share of the requests.
+        # Each process with a quota has its own queue and an equal share of the requests.
         queues = count if use.kind == "quota" else 1
         stations += [stats.Station(use.demand_s / queues, use.servers / queues)] * queues
     # The resources that `drop_doubles` left out still limit the throughput.
@@ -328,7 +328,7 @@ def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, 
 
 
 def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, Cell]:
-    """Returns a stack's bottleneck and its cell: the fewest processes, then the highest throughput, have precedence."""
+    """Returns a stack's bottleneck and its cell: the fewest processes and, among these, the highest throughput."""
     found = [one for one in of_run(reader).bottlenecks if one.tiers]
     labels = sorted({one.label for one in found})
     if not labels:
@@ -346,15 +346,15 @@ def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, 
     worked = {tier for resources in used if resources for tier, use in resources.tiers.items() if use.cpu_s > 0}
     if missing := worked - {tier.tier for tier in best.tiers}:
         raise UsageError(
-            f"{reader.path}: found no number of CPUs of {reader.info.placement.services_on} (environment.services_on), where "
-            f"{listed(sorted(missing))} ran, expected the number: without it the capacity of that machine is unknown",
+            f"{reader.path}: environment.services_on: found no number of CPUs of {reader.info.placement.services_on}, "
+            f"which ran {listed(sorted(missing))}; expected the number",
             hint=f"weir run {reader.info.study} --services-here",
         )
     return best, cells[best.cell]
 
 
 def _size_machines(found: Bottleneck, cell: Cell) -> dict[str, float]:
-    """Returns the servers of one machine of each tier: its narrowest resource; a quota is that of a single process."""
+    """Returns each tier's number of CPUs per machine: the CPUs of its narrowest resource, or the quota of a process."""
     servers: dict[str, float] = {}
     for use in sorted(found.resources, key=lambda use: use.servers):
         for tier in use.tiers:
@@ -363,7 +363,7 @@ def _size_machines(found: Bottleneck, cell: Cell) -> dict[str, float]:
 
 
 def _measure_delay_s(found: Bottleneck, trials: Sequence[Trial]) -> float:
-    """Returns the time of a request outside the tiers: the mean under the lightest load minus work and queueing."""
+    """Returns the seconds of a request outside the tiers: the mean at the lightest load minus work and queueing."""
     times_s: dict[Load, list[float]] = {}
     for trial in trials:
         if trial.result.summary is not None and trial.result.summary.response_time_us.mean is not None:
@@ -382,7 +382,7 @@ def _mean_rate_rps(trials: Sequence[Trial]) -> float | None:
 
 
 def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | None:
-    """Returns the load agents for the rate, assuming that each is like an agent of these trials."""
+    """Plans the load agents for the rate, with agents like those in `trials`; returns None without weir's loads."""
     needed = [one for trial in trials if trial.cell.generator == WEIR and (one := _measure_agent(trial)) is not None]
     if not needed:
         return None
@@ -393,9 +393,9 @@ def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | Non
 
 
 def _measure_agent(trial: Trial) -> stats.Station | None:
-    """Returns a request's demand on the trial's generator, and the smallest number of threads of an agent.
+    """Returns a request's CPU demand on a load agent, and the smallest number of threads of an agent; None if unknown.
 
-    A merged summary does not give the demand, because it has the threads of all agents but the busy share of one agent.
+    The merged summary is not enough: it contains the threads of all agents, but the busy fraction of only one agent.
     """
     summary = trial.result.summary
     if summary is None:
@@ -409,13 +409,13 @@ def _measure_agent(trial: Trial) -> stats.Station | None:
 
 
 def _describe_unsteady(trials: Sequence[Trial]) -> str | None:
-    """Returns a caution for trials without a steady state: a cold server needs more CPU; a quota prolongs warm-up."""
+    """Returns a caution if trials have no steady state, else None. A cold server needs more CPU time per request."""
     drifting = [trial for trial in trials if trial.result.window is not None and trial.result.window.steady is False]
     if not drifting:
         return None
     return (
-        f"{len(drifting)} of {counted(len(trials), 'trial')} had no steady state: the server may have been cold, above "
-        "all under a quota, and a cold server needs more CPU per request. Use a longer warmup_s."
+        f"{len(drifting)} of {counted(len(trials), 'trial')} had no steady state: the server may still have been "
+        "warming up, and then needs more CPU time per request. Set a longer warmup_s."
     )
 
 
@@ -430,14 +430,14 @@ def _list_assumptions(
     yield f"No machine is to be busier than {BUSY_FRACTION:.0%}."
     if delay_s > 0:
         yield (
-            f"A request takes {significant(delay_s * 1e3)} ms beside its work, as under the lightest load of the run; "
-            "networks of more machines add their own time."
+            f"A request takes {significant(delay_s * 1e3)} ms in addition to its CPU time, as under the run's lightest "
+            "load. The network between more machines adds further time."
         )
     several = [one.tier for one in tiers if one.machines > 1]
     for database in [tier for tier in several if tier.startswith(("postgres", "mariadb", "mysql"))][:1]:
         yield f"More than one {database} helps only if its work can be split: reads onto standbys, or rows onto shards."
     if found.kind in ("software limit", "blocked event loop", "upstream"):
-        yield f"The bottleneck of the run was no machine: {found.what}. Raise that limit too."
+        yield f"The run's bottleneck was not a machine: {found.what}. Raise this limit too."
     if caution := _describe_unsteady(trials):
         yield caution
     if found.indicative:
@@ -455,8 +455,8 @@ def _sentence(plan: MachinePlan) -> str:
     if not plan.met and plan.found is not None:
         largest = max(plan.tiers, key=lambda one: one.machines)
         return (
-            f"{rate} need more than {largest.machines:,} machines of {largest.tier}, the most that weir tries: with "
-            f"these the figure is {significant(plan.found / 1e3)} ms."
+            f"{rate} need more than {largest.machines:,} machines of {largest.tier}, the most that weir tries. "
+            f"With {largest.machines:,} machines, the response time is {significant(plan.found / 1e3)} ms."
         )
     parts = []
     for one in (*plan.tiers, *([] if plan.agents is None else [plan.agents])):

@@ -1,5 +1,4 @@
-"""Compares stacks with the baseline: paired ratios with intervals, Holm's correction, and the sentence of each
-comparison."""
+"""Compares stacks with the baseline: paired ratios with intervals, Holm's correction, and a sentence for each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,10 +10,10 @@ from weir.findings.metrics import BY_KEY, METRICS, Metric
 from weir.findings.types import Comparison, Outcome
 
 CLAIM_BLOCKS = 10
-"""Minimum number of blocks of a claim. A finding with fewer blocks is indicative."""
+"""Minimum number of blocks for a claim. A finding with fewer blocks is indicative."""
 ALPHA = 0.05
 AIM = 0.05
-"""`would_change` names the blocks for this half-width, ±5 %."""
+"""Half-width of the interval, ±5 %, for which `would_change` names the number of blocks."""
 
 
 def compare(
@@ -25,10 +24,9 @@ def compare(
     metrics: Sequence[Metric] = METRICS,
     first_look: int | None = None,
 ) -> list[list[Comparison]]:
-    """Compares each (stack, baseline) on every metric; returns the comparisons of each pair in the order of `metrics`.
-    `first_look` is `RunInfo.first_look`.
+    """Compares each pair (stack, baseline) on every metric. Returns a list for each pair, in the order of `metrics`.
 
-    The family of Holm's correction is all comparisons on one metric at any point: each metric answers its own question.
+    Holm's correction covers all comparisons on one metric at all points. `first_look` is `RunInfo.first_look`.
     """
     compared: list[list[Comparison]] = [[] for _ in pairs_of_cells]
     for metric in metrics:
@@ -46,7 +44,7 @@ def compare(
 
 
 def invert(comparison: Comparison) -> Comparison:
-    """Inverts a comparison: B ÷ A."""
+    """Returns a comparison with both stacks exchanged: B ÷ A instead of A ÷ B."""
     assert comparison.ratio is not None
     other: dict[Outcome, Outcome] = {"more": "less", "less": "more"}
     seen = replace(
@@ -66,7 +64,7 @@ def invert(comparison: Comparison) -> Comparison:
 def _draft(
     one: CellTrials, other: CellTrials, metric: Metric, names: Mapping[int, str], pairs: Pairs, *, indicative: bool
 ) -> Comparison:
-    """Returns a comparison without its outcome and sentences, which depend on the family."""
+    """Returns a comparison without outcome and sentences, because these depend on all comparisons of the metric."""
     ratio = pairs.ratio
     return Comparison(
         metric=metric.key,
@@ -117,10 +115,10 @@ def describe_basis(comparison: Comparison) -> str:
 
 
 def describe_comparison(comparison: Comparison, metric: Metric) -> str:
-    """Describes the comparison on a metric in a sentence."""
+    """Describes a comparison in one sentence."""
     ratio, both = comparison.ratio, f"{comparison.name} and {comparison.against_name}"
     if ratio is None:
-        return f"{both} cannot be compared on {metric.title}: no block has a usable trial of both with this figure."
+        return f"{both} cannot be compared on {metric.title}: no block has a usable trial of both with this metric."
     value, interval = ratio_text(ratio, comparison.low, comparison.high)
     phrase = f"{comparison.name} {metric.phrase.format(ratio=value)} {comparison.against_name}"
     tail = f"ratio {value}, 95 % interval {interval} ({describe_basis(comparison)})."
@@ -139,18 +137,17 @@ def describe_comparison(comparison: Comparison, metric: Metric) -> str:
 
 def _would_change(comparison: Comparison, pairs: Pairs, family: int) -> str:
     if comparison.outcome == "not measured":
-        return "A block in which a trial of each is valid."
+        return "A block with a valid trial of each would allow a comparison."
     if comparison.outcome == "no interval":
-        return "A second block: an interval needs two pairs whose ratios differ."
+        return "A further block with another ratio would give an interval."
     parts = []
     if pairs.ratio is not None and pairs.ratio.spread is not None:
         blocks = stats.blocks_for_precision(pairs.ratio.spread, AIM)
         if blocks > comparison.pairs:
             parts.append(f"About {max(blocks, CLAIM_BLOCKS):,} blocks would narrow the interval to ±5 %.")
         elif comparison.indicative:
-            parts.append(f"The interval is narrow enough; {CLAIM_BLOCKS} blocks would make it a claim.")
+            parts.append(f"The interval is narrow enough; {CLAIM_BLOCKS} blocks would support a claim.")
     if comparison.outcome == "undecided" and comparison.excludes_one:
-        corrected = f"corrected for {family} comparisons on this metric it does not suffice"
-        parts.append(f"Alone the interval excludes 1; {corrected}.")
-    parts.append("Another machine, load, number of workers or version may answer otherwise.")
+        parts.append(f"The interval excludes 1, but not after correction for {family} comparisons on this metric.")
+    parts.append("The result may differ on another machine or with another load, number of workers or version.")
     return " ".join(parts)

@@ -1,15 +1,15 @@
-"""All findings of a run as sentences under headings."""
+"""Lists all findings of a run as sentences under headings."""
 
 from collections.abc import Iterator, Sequence
 
 from weir.findings.types import RunFindings
 
 Advice = tuple[str, str]
-"""A sentence, and the measurement that would change or prove it."""
+"""A finding's sentence, and the measurement that would change or prove the finding."""
 
 
 def iter_sentences(run: RunFindings) -> Iterator[tuple[str, Sequence[Advice]]]:
-    """Yields headings with their sentences, the answer first; skips headings without sentences."""
+    """Yields each heading with its sentences, the answer first. Skips headings without sentences."""
     answer = run.answer
     noise = [found.sentence for found in (run.identical_copies, run.variation, run.audit) if found is not None]
     for heading, sentences in (

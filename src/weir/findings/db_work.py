@@ -1,9 +1,8 @@
-"""Checks whether the stacks of a point did the same work: statements and rows per request, by their databases' own
-counters.
+"""Checks whether the stacks of a point did the same work. Databases count the statements and rows per request.
 
-A comparison of stacks is fair only if both do the same work for a request. Statements that begin or end a transaction,
-or set up a connection, do not count: the frequency of BEGIN is part of the stack. Bytes do not count either: two
-drivers write one query differently.
+A comparison of stacks is fair only if all stacks do the same work for a request. Statements that begin or end a
+transaction or set up a connection do not count, because each stack decides how often to send BEGIN. Bytes do not count
+either, because two drivers encode the same query differently.
 """
 
 from collections import Counter
@@ -20,7 +19,7 @@ _MOST = 5
 
 
 def sum_work_per_request(cell: CellTrials) -> tuple[WorkPerRequest, ...]:
-    """Returns the work of each service per completed request, over all used trials."""
+    """Returns each service's work per completed request, over all used trials of a cell."""
     of_service: dict[str, list[tuple[int, ServiceWork]]] = {}
     for trial in cell.used:
         for work in trial.result.work:
@@ -30,7 +29,7 @@ def sum_work_per_request(cell: CellTrials) -> tuple[WorkPerRequest, ...]:
 
 
 def compare_work(stacks: Sequence[StackFindings]) -> WorkComparison | None:
-    """Compares the work of a point's stacks; None if no service counted its work."""
+    """Compares the work of a point's stacks; returns None if no service counted its work."""
     counted = [stack for stack in stacks if stack.arm == "main" and stack.work]
     if not counted:
         return None
@@ -45,7 +44,7 @@ def compare_work(stacks: Sequence[StackFindings]) -> WorkComparison | None:
         return WorkComparison("different", differences, " ".join(differences) + beside)
     if len(counted) == 1 or uncounted:
         what = "; ".join(f"{stack.name}: {_said(stack)}" for stack in counted)
-        beside = (f" Nothing was counted for {listed(uncounted)}." if uncounted else "") + beside
+        beside = (f" The services counted no work of {listed(uncounted)}." if uncounted else "") + beside
         return WorkComparison("not compared", (), f"Work per request by the services' own counters: {what}.{beside}")
     names = listed([stack.name for stack in counted])
     what = f"{_statements(counted[0]):,.2f} data statements" if rows_differ else _said(counted[0])
@@ -97,8 +96,7 @@ def _rows(stack: StackFindings) -> float | None:
 
 
 def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackFindings], float | None]) -> str | None:
-    """Returns a sentence if two stacks caused different work in the database; None if requests at the edges of the load
-    explain the difference."""
+    """Describes a difference in database work; returns None if the start and end of the loads explain it."""
     known = [(value, stack) for stack in stacks if (value := of(stack)) is not None]
     if len(known) < 2:
         return None
@@ -108,15 +106,16 @@ def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackF
         return None
     told = listed([f"{stack.name} {value:,.2f}" for value, stack in known])
     return (
-        f"The stacks do not do the same work: {noun} per request are {told}; most by {busiest.name}{_of_what(busiest)}."
+        f"The stacks do not do the same work: {noun} per request are {told}. The most come from {busiest.name}"
+        f"{_of_what(busiest)}."
     )
 
 
 def _keys(stacks: Sequence[StackFindings]) -> str:
-    """Returns a note on rows that a driver requests only for keys. These rows are part of the stack, like BEGIN."""
+    """Returns a note about inserted rows that the database returned only for keys. Comparisons ignore such rows."""
     given = [(stack.name, sum(work.key_rows for work in stack.work)) for stack in stacks]
     told = listed([f"{name} {rows:,.2f}" for name, rows in given if rows >= NOISE])
-    return f" Beside these, inserted rows given back for their keys: {told}." if told else ""
+    return f" In addition, the database returned inserted rows for their keys: {told}." if told else ""
 
 
 def _of_what(stack: StackFindings) -> str:

@@ -1,5 +1,4 @@
-"""Decides which trials count: averages use valid and suspect trials, but not invalid ones. Two stacks form a pair in
-each block that has both."""
+"""Selects the trials that averages use (valid and suspect trials), and pairs the trials of two stacks by block."""
 
 import math
 from collections import defaultdict
@@ -16,7 +15,7 @@ from weir.model.verdict import Reason, worst
 
 
 def is_used(trial: Trial) -> bool:
-    """Whether averages use this trial."""
+    """Returns whether averages use a trial: a valid or suspect trial with a summary."""
     return trial.result.verdict.validity != "invalid" and trial.result.summary is not None
 
 
@@ -29,7 +28,7 @@ class CellTrials:
 
     @cached_property
     def used(self) -> tuple[Trial, ...]:
-        """The trials for averages."""
+        """The trials that averages use."""
         return tuple(trial for trial in self.trials if is_used(trial))
 
     @property
@@ -40,7 +39,7 @@ class CellTrials:
 
 
 def group_by_cell(cells: Iterable[Cell], trials: Sequence[Trial]) -> list[CellTrials]:
-    """Groups trials by cell."""
+    """Returns each cell with its trials, in the order of `cells`."""
     by_cell: dict[int, list[Trial]] = defaultdict(list)
     for trial in trials:
         by_cell[trial.cell.id].append(trial)
@@ -48,13 +47,13 @@ def group_by_cell(cells: Iterable[Cell], trials: Sequence[Trial]) -> list[CellTr
 
 
 def summarize_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
-    """Returns for each kind of reason against trials one example and the number of trials; most frequent first."""
+    """Returns a text for each kind of reason for doubt, most frequent first: the number of trials, and an example."""
     texts = []
     for found in group_reasons(trials, lambda reason: reason.validity != "valid"):
         having = {trial for trial, _ in found}
         first, reason = found[0]
         example = (
-            f"{len(having)} of {len(trials)} trials, trial {first} for one" if len(having) > 1 else f"trial {first}"
+            f"{len(having)} of {len(trials)} trials, for example trial {first}" if len(having) > 1 else f"trial {first}"
         )
         texts.append(f"{example}: {reason.text}")
     return tuple(texts)
@@ -71,7 +70,7 @@ def group_reasons(trials: Sequence[Trial], wanted: Callable[[Reason], bool]) -> 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Values of two cells in the blocks in which both have a used trial with the metric."""
+    """One metric's values of two cells, in the blocks in which both cells have a used trial with the metric."""
 
     blocks: tuple[int, ...]
     values: tuple[float, ...]
@@ -79,13 +78,13 @@ class Pairs:
     evidence: Evidence
     validity: Validity
     reasons: tuple[str, ...]
-    """Reasons why the validity is not better."""
+    """Reasons against a better validity."""
     first_look: int | None = None
     """See `RunInfo.first_look`."""
 
     @cached_property
     def ratio(self) -> stats.Ratio | None:
-        """The ratio `values` ÷ `against`; None if no block has both."""
+        """The ratio `values` ÷ `against`; None if no block has both cells."""
         return stats.paired_ratio(self.values, self.against, first_look=self.first_look) if self.blocks else None
 
     @property
@@ -98,10 +97,9 @@ class Pairs:
 def pair_by_block(
     one: CellTrials, other: CellTrials, metric: Callable[[Trial], float | None], first_look: int | None = None
 ) -> Pairs:
-    """Pairs two cells by block. Several used trials of a cell in a block (a retry beside the original) count once, with
-    their mean.
+    """Pairs the values of two cells by block. Several used trials of a cell in one block count as their mean.
 
-    A value that is not positive has no ratio and counts as not measured.
+    A value of 0 or less counts as not measured, because it has no logarithm.
     """
     mine, theirs = _by_block(one, metric), _by_block(other, metric)
     blocks = tuple(sorted(mine.keys() & theirs.keys()))

@@ -1,7 +1,7 @@
-"""The experiment that would confirm a bottleneck: its prediction and its outcome.
+"""Proposes the experiment that would confirm a bottleneck, predicts its outcome, and evaluates its result.
 
-For a full resource, mean value analysis with the measured service demands predicts the throughput until the next
-resource is full. For a software limit or a too small load, the experiment doubles the limit or the load.
+If a resource is full, mean value analysis predicts the throughput with more of the resource, from the measured service
+demands. If the software or the load is the limit, the experiment doubles the limit or the load.
 """
 
 import math
@@ -19,23 +19,23 @@ from weir.model.load import ClosedLoad, Load
 from weir.model.run_types import Cell
 
 TOLERANCE = 0.10
-"""A prediction agrees with an outcome within this share, because demands are not known more precisely."""
+"""Largest relative difference at which prediction and outcome agree. Demands are not known more precisely."""
 _MOST_USERS = 5_000
-"""Maximum users for mean value analysis (a step per user). For more users, the widths give the same result."""
+"""Maximum number of users for mean value analysis, which takes a step per user. More users change little."""
 _CHANGES = {
-    "software limit": "Twice the limit: throughput should grow until a resource is full or the load asks for no more.",
-    "load": "A higher rate: throughput should grow with it.",
-    "upstream": "An upstream that waits for less time: throughput should grow as much.",
-    "generator": "More CPUs for the generator.",
-    "unknown": "A heavier load: the resource that is full then is the bottleneck.",
+    "software limit": "Double the limit: throughput should grow until a resource or the load is the limit.",
+    "load": "Raise the rate: throughput should grow as much.",
+    "upstream": "Shorten the upstream's delay: throughput should grow as much.",
+    "generator": "Give the generator more CPUs: throughput should grow.",
+    "unknown": "Raise the load: the first resource that is full is the bottleneck.",
 }
-"""The experiments on bottlenecks of these kinds, without a prediction."""
+"""A dict from kind of bottleneck to an experiment without a computed prediction."""
 _DOUBLE = 2
-"""The factor of an experiment. A larger factor may meet another limit first."""
+"""The factor by which an experiment raises a limit or a load. A larger factor may reach another limit first."""
 
 
 def propose_experiment(found: Bottleneck, cell: Cell) -> Experiment | None:
-    """Returns the change of the cell that would test the bottleneck; None if a study file cannot express it."""
+    """Returns the change to the cell that would test the bottleneck; None if a study file cannot express the change."""
     lowest = cell.upper_bounds[0] if cell.upper_bounds else None
     others = [bound.throughput_rps for bound in cell.upper_bounds[1:]]
     match found.kind:
@@ -66,13 +66,13 @@ def describe_experiment(found: Bottleneck, experiment: Experiment | None) -> str
         if expected is None:
             return f"{change}."
         return (
-            f"{change}: about {significant(expected * found.throughput_rps)} req/s, {significant(expected)}× as many."
+            f"{change}: expect {significant(expected * found.throughput_rps)} req/s, {significant(expected)}× as many."
         )
     match found.kind:
         case "resource":
             others = _widths(found.resources[1:])
             limit = f": up to about {significant(min(others))} req/s, the limit of the next resource" if others else ""
-            return f"More of {found.what}{limit}."
+            return f"More capacity of {found.what}{limit}."
         case "blocked event loop":
             widths = _widths(found.resources)
             until = f": the CPUs allow about {significant(min(widths))} req/s" if widths else ""
@@ -81,7 +81,7 @@ def describe_experiment(found: Bottleneck, experiment: Experiment | None) -> str
 
 
 def find_proofs(found: Sequence[Bottleneck], cells: Sequence[CellTrials]) -> tuple[Proof, ...]:
-    """Returns the experiments on the run's bottlenecks that the run's own cells already contain."""
+    """Returns the outcomes of the proposed experiments that the run's own cells already contain."""
     by_id = {of.cell.id: of for of in cells}
     proofs = [
         evaluate_experiment(one, by_id[one.cell], after)
@@ -93,7 +93,7 @@ def find_proofs(found: Sequence[Bottleneck], cells: Sequence[CellTrials]) -> tup
 
 
 def evaluate_experiment(found: Bottleneck, before: CellTrials, after: CellTrials) -> Proof | None:
-    """Returns the outcome of an experiment from the cells before and after; None if no block has both."""
+    """Returns the outcome of an experiment from the cells before and after the change; None if no block has both."""
     assert found.experiment is not None
     pairs = pair_by_block(after, before, BY_KEY[THROUGHPUT].of)
     ratio = pairs.ratio
@@ -103,7 +103,7 @@ def evaluate_experiment(found: Bottleneck, before: CellTrials, after: CellTrials
     agrees = None
     if expected is not None and ratio.low is not None and ratio.high is not None:
         is_near = 1 / (1 + TOLERANCE) <= ratio.value / expected <= 1 + TOLERANCE
-        # An interval that contains a distant prediction leaves both open.
+        # If the interval contains a distant prediction, the outcome neither confirms nor refutes the prediction.
         agrees = True if is_near else None if ratio.low <= expected <= ratio.high else False
     proof = Proof(
         where=found.where,
@@ -123,7 +123,7 @@ def evaluate_experiment(found: Bottleneck, before: CellTrials, after: CellTrials
 
 
 def _is_changed(cell: Cell, other: Cell, experiment: Experiment) -> bool:
-    """Whether `other` differs from `cell` only by the experiment."""
+    """Returns whether `other` differs from `cell` only in the value that the experiment changes."""
     load, coordinates = cell.load, dict(cell.coordinates)
     if experiment.of != "users":
         coordinates[experiment.name] = str(experiment.after)
@@ -137,7 +137,7 @@ def _identity(cell: Cell) -> tuple[object, ...]:
 
 
 def _predict_gain(found: Bottleneck, cell: Cell, servers: float) -> float | None:
-    """Predicts the ratio of throughput with more servers of the fullest resource to current throughput."""
+    """Predicts throughput with `servers` of the fullest resource ÷ current throughput; returns None if unknown."""
     limited = [use for use in found.resources if use.tiers and use.width_rps is not None]
     if not limited:
         return None
@@ -153,7 +153,7 @@ def _predict_throughput(load: Load, uses: Sequence[ResourceUse]) -> float:
 
 
 def solve_closed_load(load: Load, stations: Sequence[stats.Station]) -> stats.ClosedPrediction | None:
-    """Solves a closed load by mean value analysis; None for an open load and for very many users."""
+    """Solves a closed load by mean value analysis; returns None for an open load or more than `_MOST_USERS` users."""
     if not isinstance(load, ClosedLoad) or load.connections > _MOST_USERS:
         return None
     think_s = load.think.mean_s if load.think is not None else 0.0
@@ -161,12 +161,12 @@ def solve_closed_load(load: Load, stations: Sequence[stats.Station]) -> stats.Cl
 
 
 def make_stations(uses: Sequence[ResourceUse]) -> list[stats.Station]:
-    """Makes a queueing station of each resource that `drop_doubles` keeps."""
+    """Makes a queueing station from each resource that `drop_doubles` returns."""
     return [stats.Station(use.demand_s, use.servers) for use in drop_doubles(uses)]
 
 
 def drop_doubles(uses: Sequence[ResourceUse]) -> list[ResourceUse]:
-    """Returns the resources with each tier only once: of a quota and the CPUs that it limits, the narrower one."""
+    """Returns the narrowest resource of each tier, for example a quota or the CPUs that the quota limits."""
     kept: list[ResourceUse] = []
     for use in sorted(uses, key=lambda use: use.servers / use.demand_s if use.demand_s > 0 else math.inf):
         if not set(use.tiers) <= {tier for one in kept for tier in one.tiers}:
@@ -179,7 +179,7 @@ def _widths(uses: Sequence[ResourceUse]) -> list[float]:
 
 
 def _predict_double(found: Bottleneck, bounds: Sequence[float]) -> float | None:
-    """Predicts throughput with a doubled limit ÷ current throughput: 2, or less if another bound is lower."""
+    """Predicts throughput with a doubled limit ÷ current throughput: 2, or less if another bound comes first."""
     if found.throughput_rps <= 0:
         return None
     return min([_DOUBLE, *(most / found.throughput_rps for most in (*bounds, *_widths(found.resources)))])

@@ -1,4 +1,4 @@
-"""Formats numbers and names for sentences: as many digits as the interval supports, with units."""
+"""Formats numbers and names for sentences, with units and with the digits that the interval supports."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from weir.stats import Estimate
 def ratio_text(value: float, low: float | None, high: float | None) -> tuple[str, str]:
     """Formats a ratio and its interval. Example: '4.1' and '3.6–4.7'. The second text is empty without an interval.
 
-    The decimals are those of the interval's half-width, but at least one below 10 and two below 2.
+    The interval's half-width determines the decimals. A ratio below 10 has at least one, a ratio below 2 at least two.
     """
     digits = 2 if value < 2 else 1 if value < 10 else 0
     if low is None or high is None:
@@ -22,7 +22,7 @@ def ratio_text(value: float, low: float | None, high: float | None) -> tuple[str
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Formats with `digits` significant digits and thousands separators, never with an exponent."""
+    """Formats a number with `digits` significant digits and thousands separators, never with an exponent."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
@@ -30,12 +30,12 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def amount(value: float) -> str:
-    """Formats a number of users or arrivals, or a setting: whole numbers exactly, others with three digits."""
+    """Formats an amount of load or a setting: whole numbers exactly, other numbers with three significant digits."""
     return f"{value:,.0f}" if value == round(value) else significant(value)
 
 
 def milliseconds(value_us: float | None) -> str:
-    """Formats microseconds as milliseconds with three digits, at most to the microsecond; None becomes a dash."""
+    """Formats microseconds as milliseconds with at most three decimals; None becomes a dash."""
     if value_us is None:
         return "–"
     value = value_us / 1e3
@@ -43,7 +43,7 @@ def milliseconds(value_us: float | None) -> str:
 
 
 def signed_percent(share: float) -> str:
-    """Formats 0.39 as '+39 %', with a true minus sign; a rounded 0 has no sign."""
+    """Formats a share as a percentage with a sign. Example: '+39 %' for 0.39. A rounded 0 has no sign."""
     whole = round(abs(share) * 100)
     return f"{('−' if share < 0 else '+') if whole else ''}{whole} %"
 
@@ -59,7 +59,7 @@ def basis_text(blocks: int, indicative: bool) -> str:
 
 
 def estimate_text(estimate: Estimate, digits: int = 3) -> str:
-    """Formats a value with its interval, or alone without an interval. Example: '4.13 (3.62–4.71)'."""
+    """Formats an estimate with its interval, if the estimate has an interval. Example: '4.13 (3.62–4.71)'."""
     value = significant(estimate.value, digits)
     if estimate.low is None or estimate.high is None:
         return value

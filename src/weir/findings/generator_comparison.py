@@ -1,7 +1,7 @@
 """Compares generators that drive the same server with the same load.
 
 The server restarts for every trial, so a difference beyond trial-to-trial noise comes from the generators. A generator
-with fewer responses than another generator is itself the limit, and no longer measures the server.
+with fewer responses is the limit, and its figures do not describe the server.
 """
 
 import math
@@ -31,12 +31,11 @@ from weir.model.run_types import GENERATOR, WEIR, Cell, Trial
 from weir.model.verdict import worst
 
 LIMITED = 0.95
-"""A generator below this share of another generator's throughput, beyond noise, is itself the limit."""
+"""A generator is the limit if its throughput is below this share of another generator's throughput, beyond noise."""
 OFF = 1.25
-"""Reported and captured times that differ by this factor measure different things: the report includes the generator's
-own queueing."""
+"""The factor from which a reported time disagrees with the kernel's time, mostly by queueing in the generator."""
 _Side = Literal["limited", "ahead", "alike", "unclear", "single"]
-"""The outcome of a generator against the reference; `single`: one block, and so no interval."""
+"""The result of comparing a generator's throughput with the reference. `single`: one block, and so no interval."""
 _OF_THE_GENERATOR = (
     "generator failed",
     "physics",
@@ -48,7 +47,7 @@ _OF_THE_GENERATOR = (
 )
 """Kinds of verdict reasons that concern the generator and not the server."""
 _MOST_OFF = 2
-"""Maximum number of generators in the overall sentence on p99. Each generator also has its own sentence."""
+"""Maximum number of generators in the sentence about p99 of all generators. Each generator has its own sentence."""
 _METRICS = {metric.key: metric for metric in GENERATOR_METRICS}
 _QUANTILES: tuple[tuple[Literal["p50", "p99"], float, str, str], ...] = (
     ("p50", 0.5, REPORTED_P50, KERNEL_P50),
@@ -59,7 +58,7 @@ _QUANTILES: tuple[tuple[Literal["p50", "p99"], float, str, str], ...] = (
 def compare_generators(
     cells: Sequence[CellTrials], names: Mapping[int, str], *, indicative: bool
 ) -> tuple[SameServer, ...]:
-    """Returns every server and load with several generators. `names` has the short name of each cell's stack."""
+    """Compares the generators of each server and load. `names` is a dict from cell id to the stack's short name."""
     servers = _groups(cells)
     pairs = [
         (member, reference)
@@ -78,7 +77,7 @@ def compare_generators(
 
 
 def count_planned_generator_comparisons(cells: Sequence[Cell]) -> int:
-    """Returns the number of planned comparisons of generators on one metric."""
+    """Returns the planned number of comparisons between generators on one metric."""
     return sum(len(members) - 1 for members in _groups([CellTrials(cell, ()) for cell in cells]))
 
 
@@ -153,7 +152,9 @@ def _notes(trials: Sequence[Trial]) -> tuple[str, ...]:
     for kind in _OF_THE_GENERATOR:
         facts = [reason.fact for trial in trials for reason in trial.result.verdict.reasons if reason.kind == kind]
         if facts:
-            notes.append(facts[0] if len(trials) == 1 else f"{len(facts)} of {len(trials)} trials, for one: {facts[0]}")
+            notes.append(
+                facts[0] if len(trials) == 1 else f"{len(facts)} of {len(trials)} trials, for example: {facts[0]}"
+            )
     return tuple(notes)
 
 
@@ -178,15 +179,15 @@ def _sentence(one: GeneratorFindings) -> str:
     found = one.comparison(THROUGHPUT)
     parts = []
     if not one.evidence.used:
-        parts.append(f"{one.generator} has no trial that counts.")
+        parts.append(f"{one.generator} has no usable trial.")
     elif found is not None:
         parts.append(found.sentence)
         if _is_limited(found):
-            parts.append("With it the generator would have been the limit.")
+            parts.append("So the generator is the limit, not the server.")
         elif _is_ahead(found):
-            parts.append(f"Here {found.against_name} is the limit.")
+            parts.append(f"So {found.against_name} is the limit, not the server.")
     if (p99 := _describe_wrong_p99(one)) is not None:
-        parts.append(f"Its p99 is {p99[1]}.")
+        parts.append(f"The reported p99 is {p99[1]}.")
     return " ".join(parts)
 
 
@@ -207,7 +208,7 @@ def _sort_by_outcome(found: Sequence[GeneratorFindings]) -> dict[_Side, list[Gen
 
 
 def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str) -> str:
-    """Names the generator that is the limit, and the generators that agree, with ratios only."""
+    """Describes briefly which generators are the limit and which generators agree, with ratios only."""
     names = {side: listed([one.generator for one in some]) for side, some in sides.items()}
     ratios = {
         side: listed([f"{one.generator} {_times(one, interval=side == 'single')}" for one in some])
@@ -217,7 +218,7 @@ def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
     texts: dict[_Side, str] = {
         "limited": f"{ratios['limited']} of {reference}'s throughput, so that {themselves}",
         "ahead": f"{ratios['ahead']}, so that {reference} is the limit",
-        "alike": f"{names['alike']} about as much as {reference}",
+        "alike": f"{names['alike']}: about the same throughput as {reference}",
         "unclear": f"{names['unclear']}: no clear difference from {reference}",
         "single": f"{ratios['single']} of {reference}'s throughput, without an interval",
     }
@@ -227,28 +228,28 @@ def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
 def _describe_differences(
     found: Sequence[GeneratorFindings], sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
 ) -> str:
-    """Names the generator that is the limit, its cost, the generators that agree, and those whose times are wrong."""
+    """Describes which generators are the limit and their cost, which generators agree, and which p99 are wrong."""
     ratios = {side: listed([f"{one.generator} with {_times(one)}" for one in some]) for side, some in sides.items()}
     gets = {side: "gets" if len(some) == 1 else "get" for side, some in sides.items()}
     reach = [f"{one.generator} {_times(one)}{_at_cost(one)}" for one in sides["limited"]]
     for first in sides["limited"][:1]:
         reach[0] = f"{first.generator} reaches {_times(first)} of {reference}'s throughput{_at_cost(first)}"
-    them = "it" if len(reach) == 1 else "them"
+    which = "this generator is" if len(reach) == 1 else "these generators are"
     texts: dict[_Side, str] = {
-        "limited": f"{listed(reach)}: with {them} the generator would have been the limit",
-        "alike": f"{ratios['alike']} {gets['alike']} about as much as {reference}",
+        "limited": f"{listed(reach)}: {which} the limit, not the server",
+        "alike": f"{ratios['alike']} {gets['alike']} about the same throughput as {reference}",
         "unclear": f"{ratios['unclear']}: no clear difference from {reference}",
-        "ahead": f"{ratios['ahead']} {gets['ahead']} more than {reference}, which is the limit itself here",
-        "single": f"of {reference}'s throughput, without an interval and so without a claim: {ratios['single']}",
+        "ahead": f"{ratios['ahead']} {gets['ahead']} more than {reference}, so {reference} is the limit",
+        "single": f"{ratios['single']} of {reference}'s throughput, without an interval and so without a claim",
     }
     parts = [text for side, text in texts.items() if sides[side]]
-    sentences = ["; ".join(parts) or "no two generators have trials that count in one block"]
+    sentences = ["; ".join(parts) or "no block has usable trials of two generators"]
     known = [ratio for one in found if (ratio := _ratio(one)) is not None]
     if known:
         least = min(known, key=lambda ratio: ratio.pairs)
         sentences[0] += f" ({'' if len(sides['single']) == len(known) else '95 % intervals, '}{describe_basis(least)})"
     if missing := [one.generator for one in found if not one.evidence.used]:
-        sentences.append(f"{listed(missing)}: not measured, because no trial counts")
+        sentences.append(f"{listed(missing)}: not measured, because no trial is usable")
     wrong = [(*p99, one.generator) for one in found if (p99 := _describe_wrong_p99(one)) is not None]
     if wrong:
         wrong.sort(key=lambda item: -item[0])
@@ -281,10 +282,10 @@ def _at_cost(one: GeneratorFindings) -> str:
 
 
 def _describe_wrong_p99(one: GeneratorFindings) -> tuple[float, str] | None:
-    """Returns the ratio of a p99 to the kernel's p99, and a text on it; None if both agree or one is unknown."""
+    """Returns |ln(reported p99 ÷ kernel's p99)| and a text; None if both times agree or a time is unknown."""
     ratio = next((ratio for ratio in one.against_kernel if ratio.quantile == "p99"), None)
     said_us, seen_us = one.measure(REPORTED_P99).value, one.measure(KERNEL_P99).value
     if ratio is None or not said_us or not seen_us or ratio.within_rounding or 1 / OFF < ratio.ratio < OFF:
         return None
     times = f"{significant(said_us / 1e3)} ms, {significant(seen_us / 1e3)} ms"
-    return abs(math.log(ratio.ratio)), f"{significant(ratio.ratio, 2)}× what the kernel saw ({times})"
+    return abs(math.log(ratio.ratio)), f"{significant(ratio.ratio, 2)}× the kernel's p99 ({times})"

@@ -1,4 +1,4 @@
-"""The findings of a single load: a run of one cell with one trial, which compares nothing."""
+"""The findings of a single load: a run with one cell and one trial, and so without comparisons."""
 
 import json
 from collections import Counter
@@ -24,15 +24,15 @@ class LoadFindings(RunFindings):
     info: RunInfo
     trial: Trial
     summary: LoadSummary
-    """The summary; for an unfinished load it comes from the intervals, and the generator has no version."""
+    """The load's summary. For an unfinished load, weir computes the summary from the intervals."""
     basis: str
-    """The load, its duration and its counts, on which the result rests."""
+    """The load, its duration and its counts, as a text."""
     plan: dict[str, Any]
     finished: bool
     events: tuple[TrialEvent, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the JSON that `weir load --json` writes, and in addition `run`: how the load was made."""
+        """Returns the JSON of `weir load --json`, with a further key `run`: command, environment, plan and events."""
         value = self.summary.model_dump(by_alias=True)
         resources = self.trial.result.resources
         if resources is not None:
@@ -51,9 +51,9 @@ class LoadFindings(RunFindings):
 
 
 def trials_to_show(reader: RunReader) -> list[Trial]:
-    """Returns the finished trials of a run, or the only trial of a load, even if the trial is unfinished or invalid.
+    """Returns the finished trials of a run, or the only trial of a load, even an unfinished or invalid trial.
 
-    A load's verdict is in its summary. The verdict omits nothing, because a load has no averages to protect.
+    The returned trial of a load counts as valid, so that reports show the trial. The load's summary has the verdict.
     """
     trials = reader.trials()
     if not reader.info.is_load:
@@ -70,12 +70,14 @@ def describe_result(summary: LoadSummary) -> str:
     times = summary.response_time_us
     rate = f"{significant(summary.throughput_rps, 4)} requests per second"
     if times.p50 is None or times.p99 is None:
-        return rate if summary.requests.completed else f"{rate}: nothing was answered"
-    return f"{rate}; half of the answers within {milliseconds(times.p50)} ms, 99 % within {milliseconds(times.p99)} ms"
+        return rate if summary.requests.completed else f"{rate}: no response arrived"
+    return (
+        f"{rate}; half of the responses within {milliseconds(times.p50)} ms, 99 % within {milliseconds(times.p99)} ms"
+    )
 
 
 def describe_basis(trial: Trial, summary: LoadSummary) -> str:
-    """Returns the load, its duration and its counts, on which the result of a load rests."""
+    """Returns a text with the load, its duration and its counts, as the basis of the load's result."""
     answered, failed = counted(summary.requests.completed, "request"), summary.requests.failed
     kinds = [f"{kind} {count:,}" for kind, count in summary.errors.model_dump().items() if count]
     failures = f"{failed:,} failed ({', '.join(kinds)})" if kinds else "none failed"
@@ -83,7 +85,7 @@ def describe_basis(trial: Trial, summary: LoadSummary) -> str:
 
 
 def _summarize_intervals(reader: RunReader, trial: Trial) -> LoadSummary:
-    """Returns the summary of an unfinished load, from its intervals."""
+    """Computes the summary of an unfinished load from its intervals."""
     plan = json.loads(reader.info.study_text)
     rows = reader.intervals(trial.id)
     duration_s = rows[-1].end_s if rows else 0.0
@@ -94,8 +96,8 @@ def _summarize_intervals(reader: RunReader, trial: Trial) -> LoadSummary:
     max_us = max((row.max_us for row in rows if row.max_us is not None), default=None)
     counts = merge(reader.interval_histograms(trial.id)).counts
     reason = (
-        f"unfinished: the load was killed or still runs; these are the results of its first {duration_s:.1f} s, "
-        "without the clocks and the checks that weir computes at the end"
+        f"unfinished: the load was killed or still runs. The results cover the first {duration_s:.1f} s and lack the "
+        "clocks and checks that weir computes at the end"
     )
     return LoadSummary.from_figures(
         RequestCounts(

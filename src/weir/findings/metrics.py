@@ -1,6 +1,6 @@
-"""The metrics of comparisons: unit, value of a trial, and the phrase in a sentence.
+"""Defines the metrics of comparisons: each metric's unit, its value in a trial, and its phrase in sentences.
 
-A metric from the JSON of a load has the same key as in the JSON (`response_time_us.p99`).
+A metric from the JSON of a load has the same key as in the JSON. Example: `response_time_us.p99`.
 """
 
 from collections.abc import Callable
@@ -38,14 +38,14 @@ class Metric:
     phrase: str
     """The text between two names, as in 'Sanic' + phrase + 'Flask'. It contains {ratio}."""
     of: Callable[[Trial], float | None]
-    """Returns a trial's value; None if the trial has none."""
+    """A function that returns a trial's value, or None if the trial lacks the metric."""
     quantile: float | None = None
-    """The quantile of a response-time metric, which several trials give from their merged histogram; else None."""
+    """The quantile of a response-time metric, computed from the trials' merged histogram; None for other metrics."""
     higher_is_better: bool = False
 
 
 def _throughput(trial: Trial) -> float | None:
-    """Returns right responses per second: fast refusals do not count if a trial is used in spite of failures."""
+    """Returns correct responses per second. Failed requests never count, even if the study allows failures."""
     summary = trial.result.summary
     if summary is not None and summary.requests.failed and summary.duration_s:
         return summary.requests.ok / summary.duration_s
@@ -79,7 +79,7 @@ def _memory(trial: Trial) -> float | None:
 
 
 def _reported(name: str) -> Callable[[Trial], float | None]:
-    """Returns a time as the generator reported it, however few requests it has: the report itself is compared."""
+    """Returns a function that reads a time from the generator's report, even if the trial has few requests."""
     return lambda trial: getattr(trial.result.summary.response_time_us, name) if trial.result.summary else None
 
 
@@ -92,7 +92,7 @@ def _generator_cpu(trial: Trial) -> float | None:
     if summary is None or summary.requests.completed == 0:
         return None
     use = summary.generator
-    # The fraction refers to the CPU time available to its threads.
+    # `cpu_fraction` is relative to the CPU time available to the generator's threads.
     parallel = min(use.threads, len(use.cpus)) if use.cpus else use.threads
     return use.cpu_fraction * max(1, parallel) * summary.duration_s / summary.requests.completed * 1e6 or None
 
@@ -113,19 +113,21 @@ METRICS = (
     ),
     Metric(CPU, "CPU time per request", "µs", "needs {ratio}× the CPU per request of", _cpu),
     Metric(MEMORY, "memory", "bytes", "holds {ratio}× the memory of", _memory),
-    Metric(READY, "start-up time", "s", f"{_LONG} to its first right answer as", lambda trial: trial.result.ready_s),
+    Metric(
+        READY, "start-up time", "s", f"{_LONG} to its first correct response as", lambda trial: trial.result.ready_s
+    ),
 )
 BY_KEY = {metric.key: metric for metric in METRICS}
 GENERATOR_METRICS = (
-    replace(BY_KEY[THROUGHPUT], phrase="gets {ratio}× as many answers per second as"),
-    Metric(REPORTED_P50, "median by its report", "µs", f"{_REPORTS} for the median answer as", _reported("p50"), 0.5),
+    replace(BY_KEY[THROUGHPUT], phrase="gets {ratio}× as many responses per second as"),
+    Metric(REPORTED_P50, "median by its report", "µs", f"{_REPORTS} for the median response as", _reported("p50"), 0.5),
     Metric(REPORTED_P99, "p99 by its report", "µs", f"{_REPORTS} for the 99th percentile as", _reported("p99"), 0.99),
-    Metric(KERNEL_P50, "median by the kernel", "µs", f"{_WAITS} for the median answer as", _kernel("p50"), 0.5),
+    Metric(KERNEL_P50, "median by the kernel", "µs", f"{_WAITS} for the median response as", _kernel("p50"), 0.5),
     Metric(KERNEL_P99, "p99 by the kernel", "µs", f"{_WAITS} at the 99th percentile as", _kernel("p99"), 0.99),
     Metric(
         GENERATOR_CPU, "its own CPU time per request", "µs", "takes {ratio}× the CPU per request of", _generator_cpu
     ),
     Metric(GENERATOR_MEMORY, "its own memory", "bytes", "holds {ratio}× the memory of", _generator_memory),
 )
-"""Metrics of generators on the same server: their throughput, reported times and resources."""
+"""The metrics on which weir compares generators: throughput, response times and resources."""
 UNITS = {metric.key: metric.unit for metric in (*METRICS, *GENERATOR_METRICS)}

@@ -1,4 +1,4 @@
-"""Reads the spread and the overhead of trials from an earlier run, in order to plan another run."""
+"""Measures the spread and the overhead of trials in an earlier run, in order to plan another run."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Pilot:
     """The spread, overhead and memory of trials in an earlier run."""
 
     spread: float
-    """Standard deviation of the log ratio of throughput of two trials in a block, pooled over all pairs of cells."""
+    """Standard deviation of ln(throughput ratio) between two cells in a block, pooled over all pairs of cells."""
     pairs: int
     """Degrees of freedom of `spread`."""
     overhead_s: dict[str, float]
@@ -31,7 +31,7 @@ def measure_pilot(reader: RunReader) -> Pilot:
     """Computes the spread, overhead and memory of a run's trials.
 
     Raises:
-        UsageError: no two blocks compare two stacks.
+        UsageError: fewer than two blocks have usable trials of two stacks.
     """
     cells, trials = reader.cells(), reader.trials()
     squares, degrees = 0.0, 0

@@ -1,8 +1,8 @@
-"""Groups the cells of a run into points, and names points by what varies.
+"""Groups the cells of a run into points, and names the points.
 
-A point is a workload under a load, at a value of each coordinate that the study varies (a limit, replicas, CPUs). A
-cell belongs to every point that none of its coordinates contradicts: a stack without the setting `threads` is compared
-at each of its values. No comparison crosses points.
+A point is a workload, a load, and a value for each coordinate that the study varies (a limit, replicas, CPUs). A cell
+belongs to every point that agrees with the cell's own coordinates. For example, a stack without the setting `threads`
+belongs to the points of all numbers of threads. weir does not compare cells of different points.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from weir.model.run_types import Cell, Trial, coordinate_text
 
 @dataclass(frozen=True, slots=True)
 class PointCells:
-    """The cells of a point with their trials, sorted by id, but an A/A copy follows right after its original."""
+    """The cells of a point with their trials, sorted by id. Each A/A copy follows its original."""
 
     workload: str
     load: Load
@@ -31,18 +31,18 @@ class PointCells:
 
     @property
     def amount(self) -> float | None:
-        """Amount of load: users or arrivals a second; None if it changes over time."""
+        """Amount of load: users, or arrivals per second; None if the amount changes over time."""
         level = self.load.rate_rps if isinstance(self.load, OpenLoad) else self.load.users
         return None if isinstance(level, tuple) else float(level)
 
     @property
     def where(self) -> str:
-        """Everything but the load. Example: 'echo, threads 200'."""
+        """The workload and the coordinates, without the load. Example: 'echo, threads 200'."""
         return format_where(self.workload, self.coordinates)
 
     @property
     def place(self) -> dict[str, str]:
-        """The point's coordinates, with the keys of a published figure."""
+        """The point's workload, load and coordinates, with the keys that published figures use."""
         place = {"workload": self.workload, "connections": str(self.load.connections), **self.coordinates}
         if isinstance(self.load, OpenLoad) and not isinstance(self.load.rate_rps, tuple):
             place["rate_rps"] = f"{self.load.rate_rps:g}"
@@ -71,7 +71,7 @@ def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[PointCe
 
 
 def find_baseline(members: Sequence[CellTrials], named: str | None) -> CellTrials | None:
-    """Returns the stack with the given label or id as baseline; without one, the first stack."""
+    """Returns the stack whose label or id is `named`, else the first stack; None without stacks."""
     main = [member for member in members if member.cell.arm == "main"]
     wanted = [member for member in main if named in (member.cell.stack_label, member.cell.stack)]
     return next(iter([*wanted, *main]), None)
@@ -85,7 +85,7 @@ def pair_with_baseline(members: Sequence[CellTrials], named: str | None) -> list
 
 
 def count_planned_comparisons(cells: Sequence[Cell], baseline: str | None) -> int:
-    """Returns the number of planned comparisons on one metric: the family of Holm's correction."""
+    """Returns the planned number of comparisons on one metric. Holm's correction needs this number."""
     pairs = [pair for point in group_points(cells, []) for pair in pair_with_baseline(point.members, baseline)]
     return len({(member.cell.id, against.cell.id) for member, against in pairs})
 
@@ -99,12 +99,12 @@ class PointNames:
         self._varying = [name for name, values in _values(cells).items() if len(values) > 1]
 
     def of(self, place: PointCells | Cell) -> str:
-        """Names a point or a cell without the coordinates that it lacks. Example: '50 connections, threads 200'."""
+        """Names a point or a cell by its coordinates that vary. Example: '50 connections, threads 200'."""
         workload = [place.workload] if len(self._workloads) > 1 else []
         return ", ".join(workload + self._parts(place)) or f"{place.workload}, {place.load.label}"
 
     def where(self, point: PointCells) -> str:
-        """Returns the beginning of a sentence; empty with a single point. Example: 'With 50 connections on echo: '."""
+        """Returns the beginning of a sentence, or '' for a single point. Example: 'With 50 connections on echo: '."""
         parts = self._parts(point)
         words = [f"With {', '.join(parts)}"] if parts else []
         if len(self._workloads) > 1:

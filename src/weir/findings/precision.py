@@ -1,4 +1,4 @@
-"""Precision of a run's main ratios so far, for the stopping rule."""
+"""Computes the precision of a run's main ratios so far, for the stopping rule."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,13 +21,13 @@ class Precision:
     half_width: float | None
     """Relative half width of the interval; None without an interval."""
     blocks_needed: int | None
-    """Total blocks for an interval of the wanted width, estimated from the spread so far: n = (t·CV/h)²."""
+    """Estimated total number of blocks for an interval of the wanted width: n = (t·CV/h)²."""
 
 
 def iter_precisions(
     info: RunInfo, cells: Sequence[Cell], trials: Sequence[Trial], metric: str, wanted_half_width: float
 ) -> Iterator[Precision]:
-    """Yields the precision of every stack's ratio to the baseline at each point on a metric, without A/A copies."""
+    """Yields the precision of each stack's ratio to the baseline on `metric` at each point, without A/A copies."""
     names = sentence_names(cells)
     points = group_points(cells, trials)
     labels, seen = PointNames(cells), set[tuple[int, int]]()

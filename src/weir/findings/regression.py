@@ -1,8 +1,8 @@
-"""The regression gate: tests whether a run is worse than an earlier one by more than a threshold.
+"""The regression gate: tests whether a run is worse than an earlier run by more than a threshold.
 
-The runs share no blocks, so their trials cannot be paired; the difference between two days is in neither run's spread.
-A metric is worse if a test at 5 % after Holm's correction shows this, and no worse if a test shows the opposite.
-Otherwise the metric is undecided.
+The runs share no blocks, so weir cannot pair their trials. Neither run's spread includes the difference between days.
+A metric is worse if a test at 5 % shows the change after Holm's correction. A metric is no worse if a test shows the
+opposite. Otherwise the metric is undecided.
 """
 
 from collections.abc import Sequence
@@ -41,19 +41,19 @@ class CheckedMetric:
     head_trials: int
     verdict: Verdict
     why: str = ""
-    """Reason for a missing verdict."""
+    """Reason why the metric has no verdict; empty with a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The comparison of a run with an earlier one."""
+    """The comparison of a run with an earlier run."""
 
     base: str
     head: str
     threshold: float
     checked: tuple[CheckedMetric, ...]
     only_in_one: tuple[str, ...]
-    """Cells that one of the runs lacks, in words."""
+    """A text for each cell that only one run contains."""
     differences: tuple[str, ...]
     """Differences between the machines or generators."""
     indicative: bool
@@ -74,14 +74,14 @@ class Gate:
 def compare_runs(
     base: RunReader, head: RunReader, metrics: Sequence[str], threshold: float, *, any_environment: bool
 ) -> Gate:
-    """Compares `head` with `base`.
+    """Tests whether `head` is worse than `base`.
 
     Args:
         base: the baseline run.
         head: the run to judge.
         metrics: keys of `BY_KEY`.
-        threshold: the relative change that is too much.
-        any_environment: compare although the machines differ.
+        threshold: the largest acceptable relative change.
+        any_environment: whether to compare runs from different machines.
 
     Raises:
         UsageError: a file is not a run of a study, the machines differ, or the runs share no cell.
@@ -114,7 +114,7 @@ def compare_runs(
 
 
 def format_markdown(found: Gate) -> str:
-    """Formats the gate as a comment for a pull request."""
+    """Formats the gate's result as Markdown, for a comment on a pull request."""
     marks = {"worse": "**worse**", "no worse": "no worse", "undecided": "undecided"}
     lines = [f"**{found.sentence}**", ""]
     lines += ["| stack | where | metric | base | head | change (95 % interval) | |", "|---|---|---|---:|---:|---:|---|"]
@@ -127,7 +127,7 @@ def format_markdown(found: Gate) -> str:
     counts = [f"{low}" if low == high else f"{low} to {high}" for low, high in ((side[0], side[-1]) for side in trials)]
     few = f" (indicative: a claim needs {CLAIM_BLOCKS})" if found.indicative else ""
     lines.append(
-        f"- Trials of each cell: {counts[0]} and {counts[1]}{few}. Worse and no worse are meant by more"
+        f"- Trials of each cell: {counts[0]} and {counts[1]}{few}. “Worse” and “no worse” refer to a change of more"
         f" than {found.threshold:.0%}, at 95 %, corrected for {counted(len(found.checked), 'comparison')} (Holm)."
     )
     return "\n".join(lines)
@@ -138,7 +138,7 @@ def _cells_of(reader: RunReader) -> dict[tuple[str, ...], CellTrials]:
 
 
 def _key(cell: Cell) -> tuple[str, ...]:
-    # Two cells differ by their generator, not by whether the study varies it.
+    # The key includes the generator even if only one of the studies varies the generator.
     coordinates = {**cell.coordinates, GENERATOR: cell.generator}
     texts = [f"{name} {value}" for name, value in sorted(coordinates.items()) if (name, value) != (GENERATOR, WEIR)]
     return (cell.stack_label, cell.workload, cell.load.label, *texts)
@@ -150,9 +150,9 @@ def _checked(old: CellTrials, new: CellTrials, metric: Metric) -> CheckedMetric:
     found = stats.compare_independent(before, after) if before and after else None
     why = ""
     if found is None:
-        why = f"no usable trial of {'head' if before else 'base'} gives it"
+        why = f"no usable trial of {'head' if before else 'base'} has this metric"
     elif found.error is None:
-        why = "a side has a single trial" if min(len(before), len(after)) < 2 else "the trials have no spread"
+        why = "one run has a single trial" if min(len(before), len(after)) < 2 else "the trials have no spread"
     middle = [None if not side else stats.compare_independent([1.0], side).value for side in (before, after)]
     return CheckedMetric(
         label=key[0],
@@ -175,7 +175,7 @@ def _values(cell: CellTrials, metric: Metric) -> list[float]:
 
 
 def _judged(checked: Sequence[CheckedMetric], threshold: float) -> list[CheckedMetric]:
-    """Returns the metrics with their verdicts; all comparisons are one family for Holm's correction."""
+    """Returns the metrics with their verdicts. Holm's correction covers all metrics of all cells together."""
     tested = {number: p for number, one in enumerate(checked) if (p := _p_values(one, threshold)) is not None}
     verdicts: dict[int, Verdict] = {}
     adjusted = stats.holm([p_worse for p_worse, _ in tested.values()])
@@ -200,13 +200,13 @@ def _sentence(found: Gate) -> str:
         parts = [f"{one.title} of {one.label} ({one.where}) {_change(one)}" for one in found.worse]
         return f"Worse by more than {found.threshold:.0%}: {'; '.join(parts)}."
     if not found.unsettled:
-        return f"No worse: nothing is worse by {found.threshold:.0%} or more."
+        return f"No worse: no metric is worse by {found.threshold:.0%} or more."
     cannot, all_checked = [one for one in found.unsettled if one.verdict == "cannot say"], len(found.checked)
     if len(cannot) == all_checked:
         return f"No verdict, because {cannot[0].why}."
-    parts = [f"Nothing is shown to be worse by more than {found.threshold:.0%}"]
+    parts = [f"No metric is shown to be worse by more than {found.threshold:.0%}"]
     if undecided := len(found.unsettled) - len(cannot):
-        parts.append(f"{counted(undecided, 'comparison')} of {all_checked} cannot rule it out: more blocks would")
+        parts.append(f"{counted(undecided, 'comparison')} of {all_checked} are undecided: more blocks would decide")
     if cannot:
         parts.append(f"{len(cannot)} of {all_checked} have no verdict, because {cannot[0].why}")
     return "; ".join(parts) + "."

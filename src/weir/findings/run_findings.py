@@ -46,12 +46,12 @@ from weir.store import RunReader
 
 @without_gc
 def of_run(reader: RunReader) -> RunFindings:
-    """Returns the findings of a run, finished or not. A single load gives `LoadFindings`.
+    """Returns the findings of a finished or unfinished run, or `LoadFindings` for a single load.
 
-    The same file gives the same findings on every machine.
+    The findings of a run file are the same on every machine.
 
     Raises:
-        WeirError: the run file is damaged, or holds a load that measured nothing.
+        WeirError: the run file is damaged, or contains a load without measurements.
     """
     if reader.info.is_load:
         return _load(reader)
@@ -59,7 +59,7 @@ def of_run(reader: RunReader) -> RunFindings:
     info = _with_actual_blocks(reader)
     names, labels, groups = sentence_names(cells), PointNames(cells), group_points(cells, trials)
     used = [trial for trial in trials if is_used(trial)]
-    # First, because workers do it while this process goes on.
+    # The longest computations start first: workers compute while this process continues.
     results = _start_measuring(reader, groups, names, info)
     compared = _compare_with_baselines(groups, names, info)
     copies = compare_copies(groups, names, indicative=info.indicative)
@@ -114,7 +114,7 @@ def of_run(reader: RunReader) -> RunFindings:
 def _start_measuring(
     reader: RunReader, groups: Sequence[PointCells], names: Mapping[int, str], info: RunInfo
 ) -> Callable[[], list[tuple[BreakEven | StackFindings, ...]]]:
-    """Starts the longest computations: break-evens, then the findings of each stack at each point."""
+    """Starts the longest computations in worker processes: break-evens, and each stack's findings at each point."""
     jobs = [
         (member, member is find_baseline(group.members, info.baseline)) for group in groups for member in group.members
     ]
@@ -125,7 +125,7 @@ def _start_measuring(
         member, is_baseline = job
         return (_measure(own, member, names[member.cell.id], is_baseline=is_baseline),)
 
-    # Not by each worker.
+    # Loaded once here, so that the workers need not load the library.
     distributions.load_scipy_special()
     return start_parallel(reader, [None, *jobs], measure)
 
@@ -141,9 +141,9 @@ def _count_trials(cells: Sequence[Cell], trials: Sequence[Trial], info: RunInfo)
     used = [trial for trial in trials if is_used(trial)]
     windows = [trial.result.window for trial in used if trial.result.window is not None]
     return TrialCounts(
-        # A run that goes on until its intervals are narrow may be beyond the blocks that it began with.
+        # A run with a stopping rule may have more blocks than planned.
         planned=len(cells) * max([info.blocks, *(trial.block for trial in trials)]),
-        # A trial that was tried again does not bring the run further.
+        # A trial and its repeats count once.
         tried=len({(trial.cell.id, trial.block) for trial in trials}),
         finished=len(trials),
         used=len(used),
@@ -156,7 +156,7 @@ def _count_trials(cells: Sequence[Cell], trials: Sequence[Trial], info: RunInfo)
 
 
 def _load(reader: RunReader) -> LoadFindings:
-    """Returns the findings of a single load: it has one trial of one cell, and so no comparisons."""
+    """Returns the findings of a single load. A load has one cell and one trial, and so no comparisons."""
     cells, trials, info = reader.cells(), trials_to_show(reader), reader.info
     if not trials:
         raise UsageError(f"{reader.path}: found no load, expected a file that weir load --out wrote")
@@ -187,7 +187,7 @@ def _load(reader: RunReader) -> LoadFindings:
 
 
 def break_evens_in(reader: RunReader, one: str, other: str, metrics: Sequence[str]) -> tuple[BreakEven, ...]:
-    """Returns the break-evens of two stacks of a run, given by label, on each of `metrics`.
+    """Returns the break-evens of the stacks with the labels `one` and `other`, on each of `metrics`.
 
     Raises:
         WeirError: the run file is damaged.
@@ -200,7 +200,7 @@ def break_evens_in(reader: RunReader, one: str, other: str, metrics: Sequence[st
 
 
 def wanted_points_in(reader: RunReader) -> list[WantedPoint]:
-    """Returns the points to measure next, in order to find where another stack becomes the better one.
+    """Returns the points to measure next, so that the break-evens become more precise.
 
     Raises:
         WeirError: the run file is damaged.
@@ -209,7 +209,7 @@ def wanted_points_in(reader: RunReader) -> list[WantedPoint]:
 
 
 def _with_actual_blocks(reader: RunReader) -> RunInfo:
-    """Returns the run's info with the actual number of blocks: a study with a stopping rule has only limits."""
+    """Returns the run's info with the actual number of blocks, because a stopping rule may change the number."""
     info, stop = reader.info, reader.stopped
     if stop is None or stop.rule == "first_answer":
         return info
@@ -219,9 +219,9 @@ def _with_actual_blocks(reader: RunReader) -> RunInfo:
 def _compare_with_baselines(
     groups: Sequence[PointCells], names: Mapping[int, str], info: RunInfo
 ) -> list[list[Comparison]]:
-    """Returns the comparisons of each point, sorted by metric. All comparisons of a run on a metric are one family."""
+    """Returns each point's comparisons, sorted by metric. Holm's correction covers all points of a metric together."""
     of_points = [pair_with_baseline(group.members, info.baseline) for group in groups]
-    # Cells that lack a coordinate stand in several points; two of them are compared once.
+    # A cell without a coordinate belongs to several points, but each pair of cells is compared once.
     pairs = {(one.cell.id, other.cell.id): (one, other) for pairs in of_points for one, other in pairs}
     found = compare(list(pairs.values()), names, indicative=info.indicative, first_look=info.first_look)
     compared = dict(zip(pairs, found, strict=True))
@@ -269,7 +269,7 @@ def _describe_omitted(trial: Trial, names: Mapping[int, str], labels: PointNames
 
 
 def _estimate_drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stats.Estimate]:
-    """Returns the drift of throughput within each trial that was too short to look for a steady state."""
+    """Returns a dict from trial id to drift of throughput, for trials too short for a steady-state test."""
     drifts = {}
     for trial in used:
         window = trial.result.window
@@ -281,5 +281,5 @@ def _estimate_drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stat
 
 
 def _is_level(load: Load) -> bool:
-    """Returns whether a load is constant: it neither follows a profile nor has users who leave."""
+    """Returns whether a load is constant over time: without a profile, and without users who leave."""
     return constant_from_s(load) == 0.0 and not (isinstance(load, ClosedLoad) and load.requests_per_user is not None)

@@ -1,4 +1,4 @@
-"""Warnings that weaken the answer: a fact, its threshold, the probable cause and the next step."""
+"""Collects the cautions of a run: facts that weaken the answer, with a threshold, a cause and a next step."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -50,9 +50,9 @@ def collect_cautions(
 def _extended(blocks: int) -> Iterator[Caution]:
     if blocks:
         yield Caution(
-            f"{counted(blocks, 'block')} more than the study asks for, by request of somebody who looked on.",
-            "A run that goes on until its answer pleases finds differences that are not there.",
-            next_step="Decide on blocks beforehand, or on the width of intervals (width in [method]).",
+            f"An observer of the run added {counted(blocks, 'block')} to those of the study.",
+            "A run that continues until its answer pleases finds differences that do not exist.",
+            next_step="Set the blocks, or the width of intervals (width in [method]), before the run.",
         )
 
 
@@ -64,10 +64,10 @@ def _audit(audit: Audit) -> Iterator[Caution]:
         first, is_single = broken[0], len(broken) == 1
         which = f"Trial {first.trial} breaks" if is_single else f"{len(broken)} trials break"
         yield Caution(
-            f"{which} “{name}”: {'' if is_single else f'trial {first.trial} for one: '}{first.fact}",
-            "Every trial must obey it.",
-            "A defect of what measured, not of the server.",
-            f"Do not use {'this trial' if is_single else 'these trials'}; where weir measured, please report it with the run file.",
+            f"{which} “{name}”: {'' if is_single else f'for example trial {first.trial}: '}{first.fact}",
+            "Every trial must obey this law.",
+            "The measurement is defective, not the server.",
+            f"Do not use {'this trial' if is_single else 'these trials'}. Report a defect of weir with the run file.",
         )
 
 
@@ -76,14 +76,14 @@ def _unequal_work(points: Sequence[Point]) -> Iterator[Caution]:
         for difference in point.work.differences if point.work else ():
             yield Caution(
                 f"{point.label}: {difference}",
-                "What requests at the edges of a load explain is no difference.",
-                "One stack asks its database for more than the other.",
-                "Do not read the comparison as one of frameworks before both do the same.",
+                "Differences that requests at the start and end of a load explain do not count.",
+                "One stack does more work in its database than the other.",
+                "Make both stacks do the same work before you compare the frameworks.",
             )
 
 
 def _invariants(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Yields a caution for each stack with broken invariants, if such trials count in this study."""
+    """Yields a caution for each stack that broke an invariant in a used trial."""
     broken: dict[str, list[Trial]] = {}
     for trial in used:
         if trial.result.discrepancies:
@@ -91,15 +91,16 @@ def _invariants(used: Sequence[Trial]) -> Iterator[Caution]:
     for label, trials in broken.items():
         first = trials[0]
         yield Caution(
-            f"{label} broke an invariant in {counted(len(trials), 'trial')}; in trial {first.id}: {first.result.discrepancies[0]}."
+            f"{label} broke an invariant in {counted(len(trials), 'trial')}, "
+            f"for example in trial {first.id}: {first.result.discrepancies[0]}."
         )
 
 
 def _interrupted(counts: TrialCounts) -> Iterator[Caution]:
     yield Caution(
         f"The run ended after {counts.tried:,} of {counts.planned:,} trials.",
-        cause="It was to end with its first answer, it was interrupted, its process was killed, or it is still running.",
-        next_step="weir run --resume FOLDER goes on with what is missing.",
+        cause="The run was to end with its first answer, was interrupted or killed, or is still running.",
+        next_step="weir run --resume FOLDER runs the missing trials.",
     )
 
 
@@ -108,8 +109,8 @@ def _omitted(counts: TrialCounts) -> Iterator[Caution]:
         yield Caution(
             f"{counted(counts.left_out, 'trial')} of {counts.finished:,} left out, {counts.retried:,} tried again; "
             "each reason is listed with the trials.",
-            "A trial with a failed request, a wrong answer or a dead server is in no average.",
-            next_step="Read the logs named there.",
+            "No average uses a trial with a failed request, a wrong response or a dead server.",
+            next_step="Read the logs that the list of trials names.",
         )
 
 
@@ -118,7 +119,7 @@ def _few_blocks(info: RunInfo) -> Iterator[Caution]:
         yield Caution(
             f"Indicative: {counted(info.blocks, 'block')}.",
             f"A claim needs at least {CLAIM_BLOCKS} blocks.",
-            f"The scale “{info.scale}” is made to be quick.",
+            f"The scale “{info.scale}” has few blocks.",
             f"weir run {info.study} --scale evidence",
         )
 
@@ -126,9 +127,9 @@ def _few_blocks(info: RunInfo) -> Iterator[Caution]:
 def _copies_differ(copies: IdenticalCopies | None) -> Iterator[Caution]:
     if copies and exceeds_chance(copies.called_different, copies.compared):
         yield Caution(
-            f"{copies.called_different} of {counted(copies.compared, 'comparison')} of two copies of one stack leave out “equal”.",
-            "More than chance explains: it gives about 1 in 20.",
-            "The machine is not steady, or what runs before a trial affects it.",
+            f"Two copies of a stack differed in {copies.called_different} of {counted(copies.compared, 'comparison')}.",
+            "Chance explains only about 1 in 20.",
+            "The machine is not steady, or a trial affects the next trial.",
             "Trust only differences far larger than the A/A spread; run on a quieter machine.",
         )
 
@@ -137,7 +138,7 @@ def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
     """Yields one caution for each kind of reason, the most frequent kind first."""
     for found in group_reasons(used, lambda reason: reason.validity == "suspect"):
         first, reason = found[0]
-        which = "" if len(found) == 1 else f"; trial {first} for one"
+        which = "" if len(found) == 1 else f", for example trial {first}"
         details = (_sentence(text) for text in (reason.threshold, reason.cause, reason.next_step))
         yield Caution(f"{counted(len(found), 'suspect trial')} used{which}: {reason.fact.rstrip('.')}.", *details)
 
@@ -149,21 +150,21 @@ def _failures_counted(used: Sequence[Trial]) -> Iterator[Caution]:
     if with_failures:
         yield Caution(
             f"{counted(with_failures, 'trial')} with failed requests used, as the study asks (failures = “measure”).",
-            "Throughput counts right answers; response times are those of all answers, wrong ones too, and not of requests without one.",
+            "Throughput counts only correct responses. Response times include wrong responses.",
         )
 
 
 def _other_generator(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Yields a caution for a single generator other than weir; several generators are compared side by side."""
+    """Yields a caution if a single generator other than weir made all loads."""
     generators = {trial.cell.generator: trial.result.summary for trial in used}
     if len(generators) == 1 and WEIR not in generators:
         for name, summary in generators.items():
             use = None if summary is None else summary.generator
             told = f"{use.version or name}, whose response times are {use.clock}" if use and use.clock else name
             yield Caution(
-                f"All loads were made by {told}.",
-                "Steady state, schedule lag and merged percentiles are known of weir's own loads alone.",
-                next_step="matrix.generators with weir beside it shows how far the two agree.",
+                f"The generator of all loads was {told}.",
+                "Only weir's own loads have a steady state, a schedule lag and merged percentiles.",
+                next_step="Add weir to matrix.generators, and compare both generators.",
             )
 
 
@@ -180,10 +181,10 @@ def _drift(drifts: dict[int, Estimate]) -> Iterator[Caution]:
     if moving:
         trial, most = max(moving.items(), key=lambda item: abs(item[1]))
         yield Caution(
-            f"Throughput drifted within {counted(len(moving), 'trial')}, most in trial {trial} ({signed_percent(most)}).",
+            f"Throughput drifted in {counted(len(moving), 'trial')}, most in trial {trial} ({signed_percent(most)}).",
             "More than 2 % from the start to the end of the window is no steady state.",
-            "The server was still warming up, or something else used its CPU.",
-            "A longer warm-up (warmup_s) or a longer window (duration_s).",
+            "The server was still warming up, or another process used its CPU.",
+            "Set a longer warm-up (warmup_s) or a longer window (duration_s).",
         )
 
 
@@ -191,12 +192,13 @@ def _unsupported(points: Sequence[Point]) -> Iterator[Caution]:
     for point in points:
         for stack in point.stacks:
             for measure in stack.measures:
-                # Only quantiles of the tables: a p99.9 shows its own note.
+                # Only quantiles in the tables, because the report shows the note of p99.9 itself.
                 if measure.metric in (P50, P99) and measure.note.startswith("not supported"):
+                    name = measure.metric.removeprefix("response_time_us.")
                     yield Caution(
-                        f"{measure.metric.removeprefix('response_time_us.')} of {stack.name} at {point.label}: {measure.note}.",
+                        f"{name} of {stack.name} at {point.label}: {measure.note}.",
                         "At least 100 samples must lie beyond a quantile.",
-                        next_step="A longer window (duration_s) or more blocks.",
+                        next_step="Set a longer window (duration_s) or more blocks.",
                     )
 
 
@@ -204,13 +206,13 @@ def _shared(info: RunInfo) -> Iterator[Caution]:
     if info.placement.shared:
         shared = " ".join(sentence.rstrip(".") + "." for sentence in info.placement.shared)
         yield Caution(
-            shared, "Every role on CPUs of its own.", "The machine has too few CPUs.", "A machine with more CPUs."
+            shared, "Each role needs its own CPUs.", "The machine has too few CPUs.", "Use a machine with more CPUs."
         )
 
 
 def _went_without(info: RunInfo) -> Iterator[Caution]:
     for sentence in info.placement.omitted_features:
-        yield Caution(sentence, "What the study asks for.", next_step="weir doctor shows what is missing.")
+        yield Caution(sentence, "The study asks for this feature.", next_step="weir doctor shows what is missing.")
 
 
 def _loopback(info: RunInfo, used: Sequence[Trial]) -> Iterator[Caution]:
@@ -218,6 +220,6 @@ def _loopback(info: RunInfo, used: Sequence[Trial]) -> Iterator[Caution]:
     is_local = any(summary is not None and "//127." in summary.target for summary in observed)
     if is_local and not any("loopback" in sentence.lower() for sentence in info.placement.shared):
         yield Caution(
-            "CPU per request was measured over loopback, where part of the receiver's TCP work is charged to the sender.",
-            cause="Load and server are on one machine; this touches every stack alike, but not in equal measure.",
+            "CPU per request was measured over loopback, where the sender does part of the receiver's TCP work.",
+            cause="Load and server are on one machine. This affects every stack, but not equally.",
         )

@@ -1,4 +1,4 @@
-"""Fits the universal scalability law to a stack's throughput over concurrency, if the run has enough of the curve."""
+"""Fits the universal scalability law to a stack's throughput, if the run has enough concurrencies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,11 +13,11 @@ from weir.model.load import ClosedLoad
 from weir.model.run_types import Trial
 
 _STRONG = 0.02
-"""A coefficient of contention from which on work is noticeably limited: 50 users reach half of the possible gain."""
+"""Contention coefficient from which contention clearly limits throughput: 50 users reach half of the maximum."""
 
 
 def fit_scalings(groups: Sequence[PointCells], names: Mapping[int, str]) -> tuple[Scaling, ...]:
-    """Fits the law to each stack with closed loops at `stats.scalability.MIN_POINTS` concurrencies or more."""
+    """Fits the law to each stack with closed loads at `stats.scalability.MIN_POINTS` or more concurrencies."""
     curves: dict[tuple[str, str, str], list[tuple[float, Trial]]] = {}
     for group in groups:
         if not isinstance(group.load, ClosedLoad) or isinstance(group.load.users, tuple):
@@ -56,21 +56,21 @@ def _sentence(scaling: Scaling, fitted: stats.Scalability) -> str:
     basis = basis_text(fitted.blocks, scaling.indicative)
     if scaling.fitted is None:
         return (
-            f"{scaling.name} on {scaling.where} does not follow the universal scalability law: it misses the measured throughput by "
-            f"{fitted.misfit:.0%} on average ({basis}), so no peak is predicted from it."
+            f"{scaling.name} on {scaling.where} does not follow the universal scalability law: the law misses the "
+            f"measured throughput by {fitted.misfit:.0%} on average ({basis}). So weir predicts no peak."
         )
     parts = [
         _peak(fitted),
         f"contention α {estimate_text(fitted.alpha, 2)}{_contention(fitted.alpha.value)}",
         f"coherency β {estimate_text(fitted.beta, 2)}",
     ]
-    fit = f"universal scalability law, {fitted.misfit:.1%} off on average"
+    fit = f"universal scalability law, mean error {fitted.misfit:.1%}"
     return f"{scaling.name} on {scaling.where}: {'; '.join(parts)} ({fit}, {basis})."
 
 
 def _peak(fitted: stats.Scalability) -> str:
     if fitted.peak_throughput is None:
-        return "throughput grows with concurrency as far as was measured"
+        return "throughput grows over the whole measured range of concurrency"
     peak, level = fitted.peak_at, f"{significant(fitted.peak_throughput)} req/s"
     if peak is None:
         return f"throughput levels off at {level}"
@@ -80,21 +80,21 @@ def _peak(fitted: stats.Scalability) -> str:
     text = f"throughput peaks at {significant(peak.value)} connections{interval} with {level}"
     if not fitted.is_beyond:
         return text
-    return f"{text}, beyond the {amount(fitted.highest)} that were measured: the law's word alone"
+    return f"{text}, according to the law alone: the highest measured concurrency is {amount(fitted.highest)}"
 
 
 def _contention(alpha: float) -> str:
     if alpha < 1e-6:
-        return ": nothing is done one after another"
-    strong = ", much of the work is done one after another" if alpha > _STRONG else ""
-    return f": at most {significant(1 / alpha)} times what one user gets{strong}"
+        return ": all work runs in parallel"
+    strong = ", because much of the work is serial" if alpha > _STRONG else ""
+    return f": at most {significant(1 / alpha)} times the throughput of one user{strong}"
 
 
 def _would_change(fitted: stats.Scalability) -> str:
     parts = []
     if fitted.is_beyond:
-        parts.append("Points beyond the predicted peak would show whether it is there.")
+        parts.append("Points beyond the predicted peak would show whether the peak exists.")
     if fitted.blocks < CLAIM_BLOCKS:
         parts.append(f"{CLAIM_BLOCKS} blocks would give intervals.")
-    parts.append("Another number of CPUs or workers and another version may scale otherwise.")
+    parts.append("The scaling may differ with another number of CPUs or workers, or in another version.")
     return " ".join(parts)

@@ -1,4 +1,4 @@
-"""Measures one stack at one point: every metric over its used trials, with the interval that they support."""
+"""Measures one stack at one point: each metric with its interval, from the used trials."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,11 +14,11 @@ from weir.model.run_types import Cell, PublishedFigure, Trial
 from weir.objective import Judged, judged_from_json
 
 Histogram = Callable[[int], bytes | None]
-"""Returns the response-time histogram of a trial by its id."""
+"""A function that returns a trial's response-time histogram by the trial's id."""
 
 
 def measure_stack(cell: CellTrials, name: str, histogram: Histogram, *, baseline: bool) -> StackFindings:
-    """Measures `cell` on every metric."""
+    """Returns the findings of one cell: metrics, objectives, work, upper bounds and waves."""
     quantiles = _merged(cell, histogram)
     summaries = [trial.result.summary for trial in cell.used if trial.result.summary is not None]
     intended = sum(summary.requests.intended for summary in summaries)
@@ -48,9 +48,9 @@ def measure_stack(cell: CellTrials, name: str, histogram: Histogram, *, baseline
 def match_published(
     figures: Sequence[PublishedFigure], stacks: Sequence[StackFindings], point: Mapping[str, str]
 ) -> tuple[Published, ...]:
-    """Returns the published figures of the stacks at a point together with our measurements, without A/A copies.
+    """Returns the published figures of a point's stacks beside our measurements, without A/A copies.
 
-    A figure of `stack` also belongs to its variants if the stack itself did not run.
+    A stack's published figure also applies to the stack's variants if the stack itself did not run.
     """
     labels = {stack.label for stack in stacks}
     return tuple(
@@ -76,7 +76,7 @@ def list_what_ran(
 ) -> tuple[WhatRan, ...]:
     """Returns the build and the runtime of each stack, in the order of the study.
 
-    `trials` are all finished trials in order, even rejected. `names` has the short name of each cell's stack.
+    `trials` are all finished trials in order, even rejected trials. `names` is a dict from cell id to the stack's name.
     """
     found: list[WhatRan] = []
     for label, name in {cell.stack_label: names[cell.id] for cell in cells if cell.arm == "main"}.items():
@@ -102,7 +102,7 @@ def _merged(cell: CellTrials, histogram: Histogram) -> dict[str, stats.Quantile]
 def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None = None) -> Measure:
     """Measures one metric over the used trials of a cell.
 
-    `quantile`: the quantile over all trials together, for a quantile metric; None without histograms.
+    `quantile` is the quantile of the trials' merged histogram; None without histograms, or for other metrics.
     """
     values = [(trial, metric.of(trial)) for trial in cell.used]
     trials = tuple(TrialValue(trial.id, trial.block, value) for trial, value in values if value is not None)
@@ -119,7 +119,7 @@ def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | 
         return measure(mean.value, mean.low, mean.high)
     if quantile is None and trials:
         return measure(median(trial.value for trial in trials), note="median over trials")
-    # Merged, not averaged; its interval needs ten trials.
+    # The quantile comes from merged histograms, not from averages. The interval needs ten trials.
     if quantile is None or quantile.value is None:
         return measure(note="not measured")
     if not quantile.supported:

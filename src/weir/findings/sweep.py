@@ -15,7 +15,6 @@ LOADS = (CONNECTIONS, RATE)
 """The axes of the amount of load; any other axis is a setting."""
 _UNITS_S = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
 
-
 _P = TypeVar("_P", PointCells, Point)
 
 
@@ -26,13 +25,13 @@ class AxisSeries(Generic[_P]):
     axis: str
     """One of `LOADS`, or the name of the setting."""
     where: str
-    """The common part of the points, for a sentence."""
+    """The coordinates that all points of the series share, as a text."""
     points: dict[float, _P]
-    """A dict from the number that differs to the point, with at least two entries."""
+    """A dict from the number that differs to the point."""
 
 
 def group_by_axis(points: Sequence[_P]) -> list[AxisSeries[_P]]:
-    """Returns all series of at least two points."""
+    """Returns every series that has at least two points."""
     found: dict[tuple[str, ...], AxisSeries[_P]] = {}
     for point in points:
         axes: list[tuple[str, float, str]] = []

@@ -1,4 +1,4 @@
-"""Splits the time of a trial outside its load into phases, with medians over the trials of a stack."""
+"""Splits the time of trials outside their loads into phases, with medians over the trials of a stack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class StackTimes:
     trials: int
     phases_s: dict[str, float | None]
     between_s: float | None
-    """Time from the end of a trial to the start of the next: the last transaction, and the choice of the next trial."""
+    """Time from the end of a trial to the start of the next trial, for example for the last transaction."""
     beyond_load_s: float
     """Time of the whole trial without its load."""
     beyond_asked_s: float
@@ -27,7 +27,7 @@ class StackTimes:
 
 
 def split_trial_times(trials: Sequence[Trial]) -> list[StackTimes]:
-    """Splits the time of trials with a load, by stack."""
+    """Returns the median times of each stack, over its trials that ran a load."""
     gaps = {
         before.id: (after.started_unix_ns - before.started_unix_ns) / 1e9 - before.result.phases_s.get("total", 0.0)
         for before, after in pairwise(trials)

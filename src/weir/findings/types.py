@@ -1,6 +1,6 @@
-"""The types of findings: numbers with their interval, a plain sentence, the trials behind it, and what would change it.
+"""The types of findings: numbers with intervals, a sentence, its trials, and the measurement that would change it.
 
-Frozen dataclasses, so `to_json` is `asdict`. `FINDINGS_SCHEMA` rises when a key changes its meaning or goes.
+Names of fields are JSON keys. `FINDINGS_SCHEMA` rises if a key changes its meaning or disappears.
 """
 
 from dataclasses import asdict, dataclass
@@ -13,7 +13,7 @@ from weir.stats import Crossing, Demand, Scalability, VarianceComponents
 FINDINGS_SCHEMA = 1
 
 Outcome = Literal["more", "less", "same", "undecided", "no interval", "not measured"]
-"""`more`, `less`: the ratio is above or below 1 at 95 %; `same`: within ±2 % at 95 %; `undecided`: not shown."""
+"""`more`, `less`: the ratio is above or below 1 at 95 %; `same`: within ±2 % at 95 %; `undecided`: none of these."""
 Progress = Literal["complete", "interim", "interrupted"]
 """`interim`: the run continues, or ended with its first answer; `interrupted`: trials are missing."""
 BottleneckKind = Literal["resource", "software limit", "blocked event loop", "load", "upstream", "generator", "unknown"]
@@ -31,7 +31,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class StackFinding:
-    """The fields of a finding on one stack."""
+    """The fields that all findings about a single stack share."""
 
     where: str
     """The workload and the coordinates that all points of the finding share."""
@@ -58,7 +58,7 @@ class Measure:
     metric: str
     unit: str
     value: float | None
-    """The value; None without a measurement or with too few samples, and `note` has the reason."""
+    """The measured value. None without a measurement or with too few samples; `note` then has the reason."""
     low: float | None
     high: float | None
     trials: tuple[TrialValue, ...]
@@ -67,7 +67,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One stack against another on one metric, paired by block."""
+    """The comparison of one stack with another stack on one metric, paired by block."""
 
     metric: str
     label: str
@@ -91,7 +91,7 @@ class Comparison:
     validity: Validity
     """The worst verdict of the comparison's trials."""
     reasons: tuple[str, ...]
-    """Why `validity` is not better: each kind of reason once, with its number of trials."""
+    """Reasons against a better `validity`: each kind of reason once, with its number of trials."""
     evidence: Evidence
     sentence: str
     would_change: str
@@ -104,7 +104,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class StatementPerRequest:
-    """One kind of statement of a service, counted by the service."""
+    """One kind of statement that a service executed and counted."""
 
     text: str
     """The statement's text in the service's form, without values."""
@@ -126,23 +126,23 @@ class WorkPerRequest:
     rows: float | None
     """Rows per request; None if the service does not count rows."""
     key_rows: float
-    """Further rows per request: inserted rows that the service returned for the sake of their keys."""
+    """Further rows per request: inserted rows that the service returned only for their keys."""
     rows_differ: str
-    """Why stacks with the same work may differ in rows; empty if the rows must be equal."""
+    """Reason why equal work may need different numbers of rows; empty if the numbers must be equal."""
     bytes: dict[str, float]
-    """A dict from the service's name of a count to bytes per request."""
+    """A dict from the name of a counter of bytes to bytes per request."""
     edge: float
-    """Relative uncertainty due to requests at the edges of the loads."""
+    """Relative uncertainty from requests at the start and the end of the loads."""
     most: tuple[StatementPerRequest, ...]
     trials: tuple[int, ...]
     """Numbers of the trials in the run file."""
     note: str = ""
-    """Why the count may be too low; empty if it is complete."""
+    """Reason why the counts may be too low; empty if the counts are complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkComparison:
-    """Whether the stacks of a point did the same work per request."""
+    """The comparison of the work per request of a point's stacks."""
 
     outcome: Literal["same", "different", "not compared"]
     """`not compared`: fewer than two stacks have figures."""
@@ -153,7 +153,7 @@ class WorkComparison:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published figure and ours, in the unit of the metric. The published figure is data, never a target."""
+    """A published figure beside our measurement, in the metric's unit. The published figure is data, never a target."""
 
     stack: str
     name: str
@@ -161,7 +161,7 @@ class Published:
     unit: str
     value: float
     ours: float | None
-    """Our measurement; None if there is none."""
+    """Our measured value; None without a measurement."""
     source: str
     note: str
 
@@ -188,7 +188,7 @@ class Wave:
     answers: float
     """Number of responses: the mean over trials."""
     begins_s: float
-    """Time from the request to the wave's first response: the mean over trials."""
+    """Seconds from the request to the wave's first response: the mean over trials."""
     low_s: float | None
     """Lower end of the 95 % interval of `begins_s`; None with too few trials."""
     high_s: float | None
@@ -208,13 +208,13 @@ class StackFindings:
     title: str
     """The title from the stack's manifest."""
     model: str
-    """How the stack serves requests, from its manifest."""
+    """The stack's concurrency model, from its manifest."""
     arm: str
     """`main` for the first copy of the stack, or `aa` for the second copy."""
     settings: dict[str, str]
     """A dict from the stack's limits to their values at this point."""
     baseline: bool
-    """Whether other stacks are compared with this one."""
+    """Whether this stack is the baseline of the comparisons."""
     peak_threads: int | None
     """Maximum number of threads in any used trial."""
     peak_processes: int | None
@@ -271,7 +271,7 @@ class Point:
     published: tuple[Published, ...]
     sentence: str
     work: WorkComparison | None = None
-    """None if no service counted its work."""
+    """The comparison of the stacks' work; None if no service counted its work."""
     upper_bounds: str = ""
     """A sentence on upper bounds and waves; empty without bounds and waves."""
 
@@ -281,7 +281,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class BreakEven(StackFinding):
-    """The place on an axis where another stack becomes the better one, on one metric."""
+    """The place on an axis at which another stack becomes better on one metric."""
 
     axis: str
     """`connections`, `rate_rps`, or the coordinate that varies."""
@@ -319,13 +319,13 @@ class TierDemand:
     resource: str
     """The narrowest resource that the tier uses."""
     width_rps: float
-    """The tier's highest throughput if it had the resource alone."""
+    """The tier's highest throughput if the tier used the resource alone."""
     relative_width: float
     """The tier's width ÷ the width of the narrowest tier."""
 
 
 ResourceKind = Literal["cpus", "service cpus", "quota", "service quota", "generator"]
-"""`cpus` and `quota` belong to the stack; services may share them. `service …` belongs to services only."""
+"""`cpus` and `quota` belong to the stack; services may share these resources. `service …` belongs only to services."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,13 +336,13 @@ class ResourceUse:
     kind: ResourceKind
     """The owner of the CPUs or quota."""
     servers: float
-    """CPU seconds per second that the resource offers."""
+    """Number of CPUs of the resource; a quota may be a fraction."""
     demand_s: float
-    """CPU time per request of all tiers that share the resource."""
+    """CPU seconds per request of all tiers that share the resource."""
     tiers: tuple[str, ...]
     """The tiers that share the resource."""
     utilisation: float
-    """Utilisation at the load with the highest throughput."""
+    """Utilisation from 0 to 1, at the load with the highest throughput."""
     width_rps: float | None
     """Highest throughput with `demand_s`; None without a demand."""
 
@@ -354,7 +354,7 @@ class Experiment:
     of: Literal["replicas", "cpus", "limit", "users"]
     """The kind of change."""
     name: str
-    """The changed key of the study file: a limit's name; `connections` or `users`."""
+    """The key of the study file that changes: `connections`, `users` or the name of a limit."""
     before: int
     """The value before the change."""
     after: int
@@ -382,30 +382,30 @@ class Bottleneck(StackFinding):
     """The limit of a stack's throughput, and an experiment that would confirm it."""
 
     kind: BottleneckKind
-    """`resource`: CPUs or a quota are full; `software limit`: threads or a pool; `load`: the load asks for no more."""
+    """`resource`: CPUs or a quota are full; `software limit`: threads or a pool; `load`: the load is the limit."""
     what: str
     """Name of the resource, the limit or the load."""
     throughput_rps: float
     """The highest measured throughput."""
     at: str
-    """The load with that throughput."""
+    """The load with the highest throughput."""
     most_rps: float | None
     """Highest throughput that the bottleneck allows; None if unknown."""
     tiers: tuple[TierDemand, ...]
-    """The tiers in the order of a request's way through them if known, else sorted by name."""
+    """The tiers in the order in which a request passes them, if known; else sorted by name."""
     resources: tuple[ResourceUse, ...]
     """The resources, the one with the highest utilisation first."""
     would_prove: str
     """The experiment that would confirm the bottleneck, with its predicted outcome."""
     cell: int
-    """Id of the cell with that load."""
+    """Id of the cell with the highest throughput."""
     experiment: Experiment | None
-    """The same experiment for `weir confirm`; None if a study file cannot express it."""
+    """The experiment as `weir confirm` runs it; None if a study file cannot express the experiment."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdenticalCopies:
-    """The A/A test: how often and how far two copies of one stack differ. It bounds all other comparisons."""
+    """The A/A test: how often and how much two copies of one stack differ. Smaller differences are noise."""
 
     compared: int
     """Number of comparisons of two copies."""
@@ -423,7 +423,7 @@ class IdenticalCopies:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """Sources of the variation of throughput."""
+    """The shares of the sources in the variation of throughput."""
 
     split: VarianceComponents
     sentence: str
@@ -451,7 +451,7 @@ class TrialCounts:
     planned: int
     """Number of cells × blocks."""
     tried: int
-    """Number of `planned` trials that have finished, with any verdict."""
+    """Number of planned trials that finished, with any verdict; repeats do not count."""
     finished: int
     """Number of all finished trials, repeats included."""
     used: int
@@ -479,7 +479,7 @@ class BrokenLaw:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The laws of arithmetic and queueing, checked on every trial of any generator."""
+    """The result of checking every trial against the laws of arithmetic and queueing."""
 
     checks: int
     """Number of checks: each law counts once for each trial to which it applies."""
@@ -495,11 +495,11 @@ class Caution:
     fact: str
     """The observation."""
     threshold: str = ""
-    """The limit from which the fact matters; empty if it always matters."""
+    """The limit from which the fact matters; empty if the fact always matters."""
     cause: str = ""
-    """The probable cause; empty if unknown."""
+    """The probable cause; empty if no cause is known."""
     next_step: str = ""
-    """A remedy; empty if there is none."""
+    """The next step to take; empty without a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,21 +509,21 @@ class Answer:
     sentence: str
     validity: Validity
     reasons: tuple[str, ...]
-    """Reasons why the answer's validity is not better."""
+    """Reasons against a better validity of the answer."""
     indicative: bool
     comparisons: tuple[Comparison, ...]
-    """The comparisons in the sentence, in its direction, the best first."""
+    """The comparisons that the sentence mentions, in the same order and direction."""
     would_change: str
 
 
 @dataclass(frozen=True, slots=True)
 class SaidAgainstKernel:
-    """A response time that the generator reported ÷ the same time that the kernel measured, trial by trial."""
+    """The ratio of a response time that the generator reported to the kernel's measurement, trial by trial."""
 
     quantile: Literal["p50", "p99"]
     """The quantile of the response time."""
     ratio: float
-    """The ratio over trials."""
+    """The geometric mean of the trials' ratios."""
     low: float | None
     high: float | None
     trials: int
@@ -543,7 +543,7 @@ class GeneratorFindings:
     figures: str
     """The meaning of the generator's response times; empty for weir, whose times docs/guides/load.md explains."""
     reference: bool
-    """Whether the other generators are compared with this one."""
+    """Whether this generator is the reference for the other generators."""
     measures: tuple[Measure, ...]
     """One measure for each of `metrics.GENERATOR_METRICS`."""
     against_kernel: tuple[SaidAgainstKernel, ...]
@@ -555,7 +555,7 @@ class GeneratorFindings:
     validity: Validity
     """The worst verdict of the generator's used trials; `invalid` without used trials."""
     reasons: tuple[str, ...]
-    """Reasons why the validity is not better, each kind once."""
+    """Reasons against a better validity, each kind of reason once."""
     notes: tuple[str, ...]
     """Reasons that concern the generator and not the server: impossible figures, nearness to its limits, failures."""
     evidence: Evidence
@@ -570,20 +570,20 @@ class GeneratorFindings:
 
 @dataclass(frozen=True, slots=True)
 class SameServer:
-    """Several generators drive one server with one load; any difference is the generators' own."""
+    """Several generators that drive one server with one load. All differences come from the generators."""
 
     where: str
-    """The stack and the other common parts. Example: 'Sanic on hello, 64 connections'."""
+    """The stack, the workload and the load that the generators share. Example: 'Sanic on hello, 64 connections'."""
     label: str
     name: str
     workload: str
     load: str
     coordinates: dict[str, str]
     reference: str
-    """The generator with which the others are compared: weir, or the first one."""
+    """The generator with which weir compares the others: weir itself, else the first generator."""
     generators: tuple[GeneratorFindings, ...]
     headline: str
-    """A short sentence: which generator is the limit, and which generators agree."""
+    """A short sentence about the generators that are the limit and the generators that agree."""
     sentence: str
     """A sentence on the notable differences, with intervals, costs and times."""
     would_change: str
@@ -604,7 +604,7 @@ class RunFindings:
     ended: Literal["complete", "interrupted"] | None
     """How the run ended; None if the run continues or was killed."""
     stopped: StopReason | None = None
-    """Why a complete run has this number of blocks."""
+    """Reason why a complete run ended after its number of blocks."""
     answer: Answer
     points: tuple[Point, ...]
     generators: tuple[SameServer, ...] = ()
@@ -612,13 +612,13 @@ class RunFindings:
     what_ran: tuple[WhatRan, ...] = ()
     """Build and runtime of each stack, once per stack."""
     break_evens: tuple[BreakEven, ...] = ()
-    """Every stack against the baseline, along each axis on which the study varies a number."""
+    """The break-evens of every stack and the baseline, along each axis on which the study varies a number."""
     scalings: tuple[Scaling, ...] = ()
-    """The growth of every stack with measurements at enough concurrencies."""
+    """The scaling of every stack that has measurements at enough concurrencies."""
     bottlenecks: tuple[Bottleneck, ...] = ()
     """The bottleneck of every stack with observed processes."""
     proofs: tuple[Proof, ...] = ()
-    """Experiments on these bottlenecks within the run."""
+    """Outcomes of experiments on the bottlenecks, from the run's own cells."""
     identical_copies: IdenticalCopies | None = None
     variation: Variation | None = None
     """Sources of variation; None with fewer than two stacks in two blocks."""

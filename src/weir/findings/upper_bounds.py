@@ -1,4 +1,4 @@
-"""Compares a stack's throughput with computed upper bounds: threads ÷ wait, users ÷ wait."""
+"""Compares a stack's throughput with computed upper bounds, such as threads ÷ waiting time per request."""
 
 from collections.abc import Sequence
 
@@ -8,14 +8,16 @@ from weir.findings.types import StackFindings
 
 
 def describe_upper_bounds(stacks: Sequence[StackFindings]) -> str:
-    """Compares each stack with its lowest upper bound; empty if no stack has one."""
+    """Describes each stack's throughput as a share of its lowest upper bound; returns '' without bounds."""
     parts = []
     for stack in stacks:
         reached = stack.measure(THROUGHPUT).value
         if stack.arm != "main" or not stack.upper_bounds or reached is None:
             continue
         lowest = stack.upper_bounds[0]
-        whose = {"stack": "its own limit", "load": "the load's", "upstream": "the upstream's"}[lowest.of]
+        whose = {"stack": "a limit of the stack", "load": "a limit of the load", "upstream": "a limit of the upstream"}[
+            lowest.of
+        ]
         share = reached / lowest.throughput_rps
         allowed = f"{significant(lowest.throughput_rps)} req/s that {lowest.because} allow"
         parts.append(f"{stack.name} reached {share * 100:.1f} % of the {allowed}, {whose}")

@@ -16,7 +16,7 @@ _SMALL = 0.0005
 
 
 def split_variation(reader: RunReader, used: Sequence[Trial]) -> Variation | None:
-    """Splits the variance over all cells with a used trial in every block that counts; None with too few data."""
+    """Splits the variance of throughput, from the blocks with a used trial of every cell; None with too few data."""
     values: dict[int, dict[int, float]] = {}
     for trial in used:
         value = BY_KEY[THROUGHPUT].of(trial)
@@ -40,7 +40,7 @@ def _error(reader: RunReader, trial: Trial) -> float | None:
 
 
 def drop_partial_interval(answered: Answered, from_s: float = -math.inf) -> Answered:
-    """Returns the intervals from a moment on, without a last one that is much shorter and whose rate means little."""
+    """Returns the intervals from `from_s` on, without intervals shorter than half of the longest interval."""
     lengths_s = answered.end_s - answered.start_s
     later = answered.start_s >= from_s
     whole = later & (lengths_s > lengths_s.max(initial=0.0, where=later) / 2)
@@ -51,7 +51,7 @@ def _sentence(found: stats.VarianceComponents) -> str:
     parts = (
         (found.within, "within trials", "longer loads would narrow the intervals most"),
         (found.between_trials, "between trials", "more blocks would narrow the intervals most"),
-        (found.between_blocks, "between blocks", "what a block has in common, comparisons leave out"),
+        (found.between_blocks, "between blocks", "comparisons are free of differences between blocks"),
     )
     said = ", ".join(f"{value * 100:.1f} % {name}" for value, name, _ in parts)
     most, _, advice = max(parts, key=itemgetter(0))

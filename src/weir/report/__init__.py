@@ -1,5 +1,4 @@
-"""The findings of a run on a terminal, as one offline HTML file, as JSON, and in other tools' formats. This room reads
-the run file and its findings. It measures nothing and draws no conclusions."""
+"""Renders a run's findings for a terminal, as one offline HTML file, as JSON, and in other tools' formats."""
 
 from weir.report.charts import begin_charts
 from weir.report.exports import render_json

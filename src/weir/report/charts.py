@@ -1,5 +1,5 @@
-"""The series of the charts of each point. From the findings, a chart needs only the ids of the used trials. So the work
-on charts begins before the findings: reading a thousand trials takes longer than comparing them."""
+"""Computes the series of each point's charts. Charts need only the ids of the used trials, not the findings. So weir
+computes charts and findings at the same time, because reading a thousand trials takes long."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from weir.store import IntervalRow, RunReader
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine:
-    """The number of responses of a stack over time, or an upper bound."""
+    """A line in the chart of responses over time: the responses of a stack, or an upper bound."""
 
     label: str
     colour: int | None
@@ -28,7 +28,7 @@ class AnswerLine:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSeries:
-    """Lines on one axis of time, from the load's start. There are no lines without a predicted upper bound."""
+    """The chart of responses since the load's start. The chart has no lines if no stack has an upper bound."""
 
     time_s: list[float]
     lines: list[AnswerLine]
@@ -43,11 +43,11 @@ class PointCharts:
 
 
 Charts = Callable[[], list[PointCharts]]
-"""Waits for the charts of every point, in the order of `RunFindings.points`. Call it once."""
+"""A function that waits for the charts and returns them in the order of `RunFindings.points`; callable once."""
 
 
 def begin_charts(reader: RunReader) -> Charts:
-    """Starts reading the charts of a run in parallel. Raises WeirError if the run file is damaged."""
+    """Starts to compute a run's charts in worker processes. Raises WeirError: the run file is damaged."""
     cells = reader.cells()
     names = dict.fromkeys((cell.id for cell in cells), SERVER) if reader.info.is_load else sentence_names(cells)
     groups = group_points(cells, trials_to_show(reader))
@@ -61,9 +61,8 @@ def begin_charts(reader: RunReader) -> Charts:
 
 
 def build_answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeries:
-    """Returns the cumulative number of responses of every stack (the mean over trials), and each upper bound once. The
-    lines show sums, because responses to waiting requests arrive in bursts. The rate of a burst may exceed a bound,
-    which holds on average; the sum never exceeds bound × time."""
+    """Returns each stack's cumulative number of responses (the mean over trials), and each upper bound once. The lines
+    show sums, because a burst's rate may exceed an upper bound, but the sum never exceeds bound × time."""
     if not any(stack.upper_bounds for stack in shown):
         return AnswerSeries([], [])
     intervals = {trial: reader.intervals(trial) for stack in shown for trial in stack.trials}
@@ -81,6 +80,6 @@ def build_answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeri
 
 
 def _answered(rows: Sequence[IntervalRow], edges: Array) -> Array:
-    """Returns the number of responses in a trial up to each moment."""
+    """Returns a trial's cumulative number of responses at each edge of `edges`."""
     ends = [0.0, *(row.end_s for row in rows)]
     return np.asarray(np.interp(edges, ends, np.cumsum([0, *(row.ok for row in rows)])))

@@ -1,5 +1,4 @@
-"""The output of `weir compare`, for a terminal or in Markdown: one sentence, the figures of each side, and a bar for
-each ratio."""
+"""Renders `weir compare` for a terminal or as Markdown: a sentence, the figures of each side, and bars of ratios."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,7 @@ _HEADINGS = ("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s")
 _BAR_WIDTH = 31
 _MAX_REASONS = 3
 _MAX_RATIO = 20.0
-"""The ratio at which bars end; the number beside a longer bar shows the true end."""
+"""The ratio at which weir cuts a bar off. The number beside the bar shows the true ratio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class RatioLine:
 
 
 def summarize(findings: RunFindings) -> str:
-    """Returns the answer in one sentence: the fastest side against the first one, or that none is shown faster."""
+    """Returns the answer in one sentence: the throughput of each side compared with the first side."""
     found = [one for point in findings.points[:1] for one in point.comparisons if one.metric == THROUGHPUT]
     found = [one for one in found if one.ratio is not None]
     if not found:
@@ -56,7 +55,7 @@ def _compare_side(point: Point, found: Comparison) -> str:
     if not _is_narrow(found):
         return f"{one} answers {value}× as many requests as {other}: no narrow interval yet"
     if found.outcome in ("same", "undecided"):
-        return f"{one} and {other} cannot be told apart: {value} ({interval})"
+        return f"{one} and {other} do not differ clearly: {value} ({interval})"
     ends = (found.low, found.high)
     cpu = point.comparison(found.label, CPU)
     cpu_ratio = cpu.ratio if cpu is not None else None
@@ -65,7 +64,7 @@ def _compare_side(point: Point, found: Comparison) -> str:
         inverse = [1 / end if end else None for end in reversed(ends)]
         value, interval = ratio_text(1 / ratio, *inverse)
         cpu_ratio = 1 / cpu_ratio if cpu_ratio else None
-    cost = f", with {ratio_text(cpu_ratio, None, None)[0]}× the CPU each" if cpu_ratio else ""
+    cost = f", with {ratio_text(cpu_ratio, None, None)[0]}× the CPU per request" if cpu_ratio else ""
     return f"{one} answers {value}× ({interval}) as many requests as {other}{cost}"
 
 
@@ -75,7 +74,7 @@ def _is_narrow(found: Comparison) -> bool:
 
 
 def list_ratios(findings: RunFindings) -> Iterator[RatioLine]:
-    """Yields the ratio of every side, and of the first side's second copy, to the first side."""
+    """Yields the ratios of every other side, and of the first side's A/A copy, to the first side."""
     copies = findings.identical_copies
     for point in findings.points[:1]:
         order = {stack.label: index for index, stack in enumerate(_rank(point))}
@@ -89,7 +88,7 @@ def list_ratios(findings: RunFindings) -> Iterator[RatioLine]:
 
 
 def _rank(point: Point) -> list[StackFindings]:
-    """Returns the sides without the second copy, the fastest side first."""
+    """Returns the sides without the A/A copy, the fastest side first."""
     sides = [stack for stack in point.stacks if stack.arm == "main"]
     return sorted(sides, key=lambda stack: -(stack.measure(THROUGHPUT).value or 0.0))
 
@@ -127,9 +126,9 @@ def render_so_far(run: RunFindings) -> RenderableType:
 
 
 def list_notes(findings: RunFindings) -> Iterator[str]:
-    """Yields each side's limit, the noise, facts that weaken the answer, and what would change the answer."""
+    """Yields each side's limit, the noise, facts that weaken the answer, and the next measurement to make."""
     for one in findings.bottlenecks:
-        held_back = "nothing that weir watched is full" if one.kind == "unknown" else f"held back by {one.what}"
+        held_back = "no resource that weir observed is full" if one.kind == "unknown" else f"the limit is {one.what}"
         yield f"{one.name}: {held_back}."
     copies = findings.identical_copies
     if copies is not None and copies.sentence:
@@ -146,13 +145,13 @@ def _table(*columns: Column | str) -> Table:
 
 
 def _choose_scale(compared: Sequence[Comparison]) -> float:
-    """Returns the logarithm of the ratio at either end of the bars, with 1 in their middle."""
+    """Returns the logarithm of the ratio at the right end of the bars. The middle of the bars is the ratio 1."""
     ends = [abs(math.log(end)) for one in compared for end in (one.ratio, one.low, one.high) if end]
     return min(max([math.log(1.1), *ends]), math.log(_MAX_RATIO))
 
 
 def _draw_bar(found: Comparison, scale: float) -> str:
-    """Returns the interval of a ratio as characters: `├─●─┤`, and `│` where the ratio is 1."""
+    """Draws the interval of a ratio with characters: `├─●─┤`. The character `│` marks the ratio 1."""
 
     def place(ratio: float) -> int:
         share = max(-1.0, min(1.0, math.log(ratio) / scale))

@@ -1,6 +1,5 @@
-"""Throughput, response time, CPU and memory over the amount of load or over a setting, for charts. The charts show
-measured values, the law that fits the values, crossings of stacks, and loads at which the generator was the limit.
-"""
+"""Computes charts of throughput, response time, CPU and memory over the amount of load or a setting. The charts show
+measured values, the fitted law, crossings of stacks, and loads at which the generator may have been the limit."""
 
 import math
 from collections.abc import Sequence, Set
@@ -22,15 +21,15 @@ from weir.stats import Crossing
 
 _LAW_POINTS = 48
 _CPUS = "cpus"
-"""Key of a chart that is no metric: CPU time per request × throughput, the number of CPUs in use."""
+"""Key of the chart of CPUs in use: CPU time per request × throughput. The key is not a metric."""
 _FAILED = "failed"
 _METRICS = (THROUGHPUT, _FAILED, P99, MEAN, _CPUS, CPU, MEMORY)
 _TITLES = {_CPUS: ("CPUs in use", "CPUs"), _FAILED: ("requests that failed", "%")}
 _LOGARITHMIC = (P99, MEAN)
 _AXES = {CONNECTIONS: "connections", RATE: "arrivals a second"}
-"""Words for the headings. A setting has its name from the study file."""
+"""Words for an axis in headings. A setting keeps its name from the study file."""
 _GENERATOR_REASONS = {"generator limit", "generator busy"}
-"""Kinds of verdict reasons that mean: the generator may have been the limit."""
+"""Kinds of verdict reasons for which the generator may have been the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class CurveChart:
 
 @dataclass(frozen=True, slots=True)
 class CurveCrossing:
-    """An amount from which on another stack is better on a metric."""
+    """The amount at which another stack becomes better on a metric."""
 
     metric: str
     at: float
@@ -80,7 +79,7 @@ class CurveKnee:
 
 @dataclass(frozen=True, slots=True)
 class CurveSeries:
-    """The charts of stacks over one amount of load or one setting, with everything else equal."""
+    """The charts over the amount of load or over one setting. All other coordinates are equal."""
 
     axis: str
     where: str
@@ -103,26 +102,26 @@ class CurveSeries:
         return _AXES.get(self.axis, self.axis)
 
     def chart_sentence(self, chart: CurveChart) -> str:
-        """Returns the text under every chart but the first: the lowest and the highest value, and crossings of two stacks."""
+        """Returns the text under a chart after the first chart: the lowest and highest value, and crossings."""
         return " ".join([self._levels(chart), *_changes_of_sides(self.crossings, chart.metric)])
 
     def _levels(self, chart: CurveChart) -> str:
-        """Returns the lowest and the highest value at the largest amount with a value of every stack. For a single
-        stack, or if no such amount exists, returns the course of each stack."""
+        """Describes the lowest and the highest value at the largest amount with a value of every stack. For a single
+        stack, or without such an amount, describes the course of each stack."""
         for amount in reversed(self.measured):
             at = self.amounts.index(amount)
             known = sorted((value, line.name) for line in chart.lines if (value := line.values[at]) is not None)
             if len(known) == len(chart.lines) > 1:
                 (least, first), (most, last) = known[0], known[-1]
                 return (
-                    f"At {amount_text(amount)} {self.unit} {first} has the least with {significant(least)} {chart.unit}, "
-                    f"{last} the most with {significant(most)} {chart.unit}."
+                    f"At {amount_text(amount)} {self.unit} {first} has the least with {significant(least)} "
+                    f"{chart.unit}, {last} the most with {significant(most)} {chart.unit}."
                 )
         courses = [course for line in chart.lines if (course := self._course(line, chart.unit))]
         return f"{'; '.join(courses)}." if courses else "Nothing was measured."
 
     def _course(self, line: CurveLine, unit: str) -> str:
-        """Returns a stack's values at its smallest and its largest measured amount."""
+        """Describes a stack's values at its smallest and at its largest measured amount."""
         values = dict(zip(self.amounts, line.values, strict=True))
         known = [(amount, value) for amount in self.measured if (value := values[amount]) is not None]
         if not known:
@@ -137,9 +136,9 @@ class CurveSeries:
 
 
 def build_curves(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
-    """Returns the charts of each set of points that differ in one number only; charts over the amount of load come
-    first. A setting that varies together with the load has charts only if stacks cross along the setting. The verdicts
-    of `trials` tell at which amounts the generator may have been the limit."""
+    """Returns the charts of each set of points that differ in one number. Charts over the amount of load come first.
+    If the load varies too, a setting has charts only if two stacks cross along the setting. The verdicts of `trials`
+    show the amounts at which the generator may have been the limit."""
     kinds = {trial.id: {reason.kind for reason in trial.result.verdict.reasons} for trial in trials}
     limited = {trial for trial, found in kinds.items() if found & _GENERATOR_REASONS}
     lines = group_by_axis(findings.points)
@@ -151,7 +150,7 @@ def build_curves(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSe
 
 
 def alike_but_for_load(points: Sequence[Point]) -> list[list[Point]]:
-    """Returns groups of points. The points of a group differ only in the amount of load."""
+    """Groups the points that differ only in the amount of load."""
     groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Point]] = {}
     for point in points:
         groups.setdefault((point.axis, point.workload, tuple(sorted(point.coordinates.items()))), []).append(point)
@@ -213,7 +212,7 @@ def _curve(findings: RunFindings, along: AxisSeries[Point], limited: Set[int]) -
         crossings=crossings,
         knees=knees,
         limited=[amount for amount in measured if used[amount] & limited],
-        sentence=sentence or "No two stacks change sides.",
+        sentence=sentence or "No two stacks cross.",
     )
 
 
@@ -241,14 +240,14 @@ def _cpus_in_use(stack: StackFindings) -> float | None:
 
 
 def _changes_of_sides(crossings: Sequence[CurveCrossing], metric: str) -> list[str]:
-    """Returns the texts at the dashed lines, the crossings, of a metric's chart."""
+    """Returns the texts about the crossings on one metric."""
     return [crossing.text for crossing in crossings if crossing.metric == metric]
 
 
 def _crossing_text(change: BreakEven, crossing: Crossing, unit: str) -> str:
-    """Returns a short text; the findings below the charts contain the evidence."""
+    """Describes a crossing briefly, because the findings below the charts contain the evidence."""
     interval = f"{_end(crossing.low)}–{_end(crossing.high)}" if crossing.has_interval else "no interval"
-    return f"{change.name} and {change.against_name} change sides at {significant(crossing.at)} {unit} ({interval})."
+    return f"{change.name} and {change.against_name} cross at {significant(crossing.at)} {unit} ({interval})."
 
 
 def _end(value: float | None) -> str:

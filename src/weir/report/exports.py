@@ -1,6 +1,5 @@
-"""A run or a load as JSON, CSV and Markdown, and in other tools' formats: JMeter's aggregate report, Locust's
-statistics and HdrHistogram's percentiles. Response times begin at the intended start of a request. The exports merge
-the requests of all used trials of a stack."""
+"""Exports a run or a load as JSON, CSV and Markdown, and in the formats of JMeter, Locust and HdrHistogram. Response
+times begin at the intended start of a request. The exports merge all used trials of a stack."""
 
 import csv
 import io
@@ -37,7 +36,7 @@ JMETER_PERCENTILES = (50, 90, 95, 99, 0, 100)
 
 @dataclass(frozen=True)
 class Sampled:
-    """The requests of one stack at one point, over all used trials, or of one load."""
+    """The requests of one stack at one point (over all used trials), or the requests of one load."""
 
     name: str
     method: str = ""
@@ -54,7 +53,7 @@ class Sampled:
 
     @cached_property
     def times(self) -> tuple[Array, Array, Array]:
-        """All response times in nanoseconds, ascending; the number of requests with each; the cumulative number."""
+        """Three arrays: response times in nanoseconds, ascending; requests with each time; cumulative requests."""
         found = samples_of(self.parts)
         counts = np.bincount(found.bucket, weights=found.often).astype(np.float64)
         taken = np.flatnonzero(counts)
@@ -78,17 +77,17 @@ class Sampled:
         return count / self.length_s if self.length_s else 0.0
 
     def percentiles_ms(self, percents: Sequence[float]) -> list[float]:
-        """Returns for each of `percents` the smallest time within which that share of requests had its response."""
+        """Returns, for each of `percents`, the response time in ms that this share of requests did not exceed."""
         times_ns, _, reached = self.times
         if not len(times_ns):
             return [0.0] * len(percents)
-        # Rounding must not ask for one more request than there is.
+        # The tolerance keeps rounding errors from selecting the next request.
         at = np.searchsorted(reached, np.array(percents) / 100 * reached[-1] - 1e-6)
         return [float(time_ns) / 1e6 for time_ns in times_ns[at]]
 
 
 def collect_samples(reader: RunReader, findings: RunFindings) -> list[Sampled]:
-    """Returns the requests of every stack at every point. The requests of a load have the name of the load's target."""
+    """Returns the requests of every stack at every point. For a single load, the name is the load's target."""
     load = findings if isinstance(findings, LoadFindings) else None
     trials = {trial.id: trial for trial in ([load.trial] if load else reader.trials())}
     method = str((load.plan.get("request") or {}).get("method", "")) if load else ""
@@ -112,7 +111,7 @@ def _trial_samples(reader: RunReader, trial: Trial) -> Sampled:
 
 
 def _merge(rows: Sequence[Sampled], name: str, method: str = "") -> Sampled:
-    """Returns the sum of the rows, field by field."""
+    """Merges rows into a single row: adds the values of each field."""
     empty = Sampled(name, method)
     summed = [one.name for one in fields(empty) if one.name not in ("name", "method")]
     return replace(empty, **{name: sum((getattr(row, name) for row in rows), getattr(empty, name)) for name in summed})
@@ -156,7 +155,7 @@ def _locust_row(row: Sampled) -> list[Any]:
 
 
 def render_hgrm(rows: Sequence[Sampled]) -> str:
-    """Returns percentile distributions in milliseconds, in HdrHistogram's format. Each follows a line with its name."""
+    """Returns percentile distributions in milliseconds, in HdrHistogram's format, each below a line with a name."""
     return "\n".join(_distribution(row) for row in rows)
 
 
@@ -194,7 +193,7 @@ def render_csv(findings: RunFindings) -> str:
 
 
 def _figures(findings: LoadFindings) -> Iterator[tuple[str, float]]:
-    """Yields (key, value) of every number in the JSON of a load, and the CPU time of a request."""
+    """Yields (key, value) for every number in a load's JSON, and for the CPU time per request."""
     value = findings.to_json()
     del value["run"], value["schema"]
     yield from _numbers(value)
@@ -217,7 +216,7 @@ def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, float]]:
 
 
 def _unit(key: str) -> str:
-    """Returns the unit of a key in a load's JSON; the ending of the key, or of a key above it, determines the unit."""
+    """Returns the unit of a key in a load's JSON, from the ending of the key or of one of its parent keys."""
     if key in UNITS:
         return UNITS[key]
     for part in reversed(key.split(".")):
@@ -229,7 +228,7 @@ def _unit(key: str) -> str:
 
 
 def render_markdown(findings: RunFindings) -> str:
-    """Returns the answer, the tables of each point or of the load, and the facts that weaken the answer."""
+    """Returns the findings as Markdown: the answer, the tables, and the facts that weaken the answer."""
     answer = findings.answer
     load = findings if isinstance(findings, LoadFindings) else None
     note = ", indicative" if answer.indicative else ", unfinished" if load and not load.finished else ""
@@ -245,8 +244,8 @@ def render_markdown(findings: RunFindings) -> str:
     judged = [held for _, _, held in findings.objectives()] if load else []
     cautions = [f"{caution.fact} {caution.threshold}".strip() for caution in findings.cautions]
     lists = {
-        "Where the better one changes": [found.sentence for found in findings.break_evens if found.crossings],
-        "What holds them back": [f"{one.sentence} To prove it: {one.would_prove}" for one in findings.bottlenecks],
+        "Break-even": [found.sentence for found in findings.break_evens if found.crossings],
+        "Bottlenecks": [f"{one.sentence} To confirm: {one.would_prove}" for one in findings.bottlenecks],
         "Objectives": [f"{one.objective} {'met' if one.met else 'missed'}" for one in judged],
         "To keep in mind": [*(answer.reasons if load else ()), *cautions],
     }
@@ -273,7 +272,7 @@ def _load_tables(load: LoadFindings) -> Iterator[str]:
     """Yields the lines of the tables of a load: its clocks, the outcomes of its requests, and its parts."""
     summary, requests = load.summary, load.summary.requests
     outcomes = [
-        ("right answers", requests.ok),
+        ("correct responses", requests.ok),
         *((f"failed: {kind}", count) for kind, count in summary.errors.model_dump().items() if count),
         ("unanswered at the end", requests.unanswered),
         ("due and not sent", requests.unsent),
@@ -282,7 +281,7 @@ def _load_tables(load: LoadFindings) -> Iterator[str]:
     tables: list[tuple[list[str], list[list[str]]]] = [
         (["clock, ms", *COLUMNS], [[name, *values] for name, _, values in clock_rows(summary)]),
         (["requests", "number"], [[name, f"{count:,}"] for name, count in outcomes]),
-        (["status", "answers"], [[code, f"{count:,}"] for code, count in summary.status.items()]),
+        (["status", "responses"], [[code, f"{count:,}"] for code, count in summary.status.items()]),
     ]
     for _, noun, parts in part_rows(summary):
         rows = [
@@ -301,12 +300,12 @@ def _markdown_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
 
 
 def _inline(text: str) -> str:
-    """Returns `text` on one line: names of stacks and steps may contain line breaks and markup."""
+    """Returns `text` on one line, because names of stacks and steps may contain line breaks."""
     return " ".join(text.split())
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Returns a table as CSV, with all digits of its numbers; None is empty."""
+    """Returns a table as CSV. Numbers keep all digits, and None becomes an empty cell."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

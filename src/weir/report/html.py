@@ -1,4 +1,4 @@
-"""The HTML report of a run or a load: one offline file. The same run file gives the same bytes on every machine."""
+"""Renders a run or a load as one offline HTML file. A run file produces the same bytes on every machine."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,8 +31,7 @@ from weir.store import RunReader
 def write_html(
     reader: RunReader, findings: RunFindings, path: Path, against: Gate | None = None, *, charts: Charts | None = None
 ) -> None:
-    """Writes the page of `render_html` to `path`, either completely or not at all. Raises WeirError: the web bundle is
-    missing, or the file cannot be written."""
+    """Writes the page of `render_html` to `path`, completely or not at all. Raises WeirError if weir cannot write."""
     write_page(render_html(reader, findings, against, charts=charts), path)
 
 
@@ -40,14 +39,13 @@ def write_html(
 def render_html(
     reader: RunReader, findings: RunFindings, against: Gate | None = None, *, charts: Charts | None = None
 ) -> str:
-    """Returns the report of a run, as a page. `against` is the comparison with another run; `charts` is the result of
+    """Returns the HTML report of a run. `against` is the comparison with another run; `charts` is the result of
     `begin_charts`, if the caller started the charts before the findings."""
     begun = charts or begin_charts(reader)
     load = findings if isinstance(findings, LoadFindings) else None
-    # Compiled once here, and not once by each worker.
+    # Compiled once here, so that the workers need not compile the templates.
     for name in (TEMPLATE,) if load else (TEMPLATE, *RUN_TEMPLATES):
         get_template(name)
-    # The workers read the charts meanwhile.
     curves = build_curves(findings, reader.trials())
     values: dict[str, Any] = {
         "info": reader.info,
@@ -76,7 +74,7 @@ def render_html(
 
 
 def _generator_cells(one: GeneratorFindings) -> list[str]:
-    """Returns throughput; p50 and p99 from the generator and from the kernel, and their ratio; CPU time and memory."""
+    """Returns throughput, p50 and p99 (of the generator, of the kernel, and their ratio), CPU time and memory."""
     ratios = {found.quantile: significant(found.ratio, 2) for found in one.against_kernel if found.ratio is not None}
     values = [value_text(one.measure(metric)) for metric in GENERATOR_METRICS]
     return [*values[:3], ratios.get("p50", "–"), *values[3:5], ratios.get("p99", "–"), *values[5:]]
@@ -94,7 +92,7 @@ def _generator_intervals(one: GeneratorFindings) -> dict[int, str]:
 
 
 def _split_basis(sentence: str) -> tuple[str, str]:
-    """Splits a sentence before its last '(95 %' into text and basis; the page prints the long basis in smaller type."""
+    """Splits a sentence before its last '(95 % interval', because the page prints the basis in smaller type."""
     head, mark, tail = sentence.rpartition("(95 % interval")
     return (head.rstrip(), mark + tail) if mark else (sentence, "")
 
@@ -115,11 +113,11 @@ def _window_text(trial: Trial) -> list[str]:
     if window is None or window.is_whole:
         return []
     extended = ", extended" if window.extended else ""
-    return [f"steady from {window.start_s:.1f} s of {window.end_s:.1f} s{extended}; what came before is warm-up"]
+    return [f"steady from {window.start_s:.1f} s of {window.end_s:.1f} s{extended}; the time before is warm-up"]
 
 
 def _settings(findings: RunFindings) -> list[tuple[str, str, str, str]]:
-    """Returns (name, title, model, settings) of each stack; a setting that varies has all its values."""
+    """Returns (label, title, model, settings) of each stack. A setting that varies lists all its values."""
     found: dict[str, list[StackFindings]] = {}
     for point in findings.points:
         for stack in point.stacks:

@@ -1,4 +1,4 @@
-"""Positions of dots and intervals on one axis, in percent of its width; the template draws them as SVG."""
+"""Computes the positions of dots and intervals on an axis, in percent of the width. A template draws the SVG."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One stack or comparison: a mean with its interval, and a dot for each trial. Positions: percent of the width."""
+    """A row for a stack or a comparison: a mean, its interval, and a dot for each trial. Positions are in percent."""
 
     name: str
     colour: int
@@ -51,7 +51,7 @@ class Strip:
 
 
 def measure_strip(point: Point, metric: str) -> Strip | None:
-    """Returns one metric with a row for each stack at a point, on an axis from zero; None without a measurement."""
+    """Returns a strip of one metric, with a row for each stack at a point; None without a value above 0."""
     shown = display(metric)
     measures = [(stack, stack.measure(metric)) for stack in point.stacks]
     values = [
@@ -88,12 +88,12 @@ def tile_rows(point: Point, metric: str) -> tuple[Row, ...]:
 
 
 def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> Strip | None:
-    """Returns ratios with their intervals on a logarithmic axis, which always contains the ratio 1."""
+    """Returns a strip of ratios on a logarithmic axis that contains the ratio 1; None without ratios."""
     compared = [comparison for comparison in comparisons if comparison.ratio]
     if not compared:
         return None
     known = [end for found in compared for end in (found.ratio, found.low, found.high) if end]
-    # An interval from two blocks can be very wide: the axis ends at a hundredfold; the number has the true end.
+    # An interval from two blocks can be very wide. The axis ends at 100×, but the text has the true interval.
     low, high = max(min([1.0, *known]), 0.01), min(max([1.0, *known]), 100.0)
     room = max(math.log(high / low) * 0.08, math.log(1.1))
     first, last = math.log(low) - (room if low < 1 else room / 2), math.log(high) + room
@@ -114,7 +114,7 @@ def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> S
 
 
 def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Strip:
-    """Returns the sources of the spread of throughput and the difference of two identical stacks, in percent."""
+    """Returns a strip of the spread of throughput in percent, by source and between identical copies."""
     split = variation.split
     parts: list[tuple[str, float, float | None, float | None]] = [
         ("within trials", split.within, None, None),
@@ -123,7 +123,7 @@ def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Str
     ]
     if copies is not None and copies.spread is not None:
         parts.append(("between identical copies", copies.spread, copies.spread_low, copies.spread_high))
-    # An interval from few pairs can be very wide: the axis ends at five times the largest value.
+    # An interval from few pairs can be very wide. The axis ends at five times the largest value.
     largest = max((value for _, value, _, _ in parts), default=0.0)
     highest = 100 * max(min(max((high or value for _, value, _, high in parts), default=0.0), 5 * largest), 1e-4)
     place, ticks = _linear_axis(highest, 100)
@@ -144,7 +144,7 @@ def assign_colours(*points: Point) -> dict[str, int]:
 
 
 def _linear_axis(largest: float, scale: float) -> tuple[Callable[[float | None], float | None], tuple[Tick, ...]]:
-    """Returns a function from a value times `scale` to its position on an axis from zero, and the axis's marks."""
+    """Returns a function from a value to its position on an axis from zero to `largest` ÷ `scale`, and the marks."""
     steps = linear_ticks(largest)
     end = max(largest, steps[-1])
 
@@ -177,7 +177,7 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 
 
 def _at_most_seven(low: float, high: float, scales: Iterable[list[float]]) -> list[float]:
-    """Returns the values from `low` to `high` on the first scale with at most seven of them, else on the last one."""
+    """Returns the values from `low` to `high` on the first scale with at most seven of these, or on the last scale."""
     found = [[value for value in scale if low <= value <= high] for scale in scales]
     return next((inside for inside in found if len(inside) <= 7), found[-1])
 

@@ -9,12 +9,12 @@ from weir.model.records import LoadSummary, Quantiles
 SHOWN = ("mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "p99_99", "max")
 COLUMNS = tuple(name.replace("_", ".") for name in SHOWN)
 CLOCKS = {
-    "response_time": "from the moment the request was due to its last byte",
-    "service_time": "from the moment it was sent to its last byte",
-    "schedule_lag": "how long after it was due it was sent",
-    "connect_time": "to make a connection",
-    "tls_handshake": "the TLS handshake after it",
-    "time_to_first_byte": "from the moment it was sent to the first byte",
+    "response_time": "from the request's due time to the last byte of the response",
+    "service_time": "from the request's sending to the last byte of the response",
+    "schedule_lag": "from the request's due time to its sending",
+    "connect_time": "time to open a connection",
+    "tls_handshake": "time of the TLS handshake",
+    "time_to_first_byte": "from the request's sending to the first byte of the response",
 }
 """The clocks of a load, with their meanings."""
 MOST_EVENTS = 30
@@ -74,7 +74,7 @@ def slowest_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
 
 
 def plan_rows(findings: LoadFindings) -> list[tuple[str, str]]:
-    """Returns the plan in words, if words are clearer than JSON."""
+    """Returns (name, text) for the parts of the plan that words describe better than JSON."""
     plan, request = findings.plan, findings.plan.get("request", {})
     rows = [
         ("target", findings.title),

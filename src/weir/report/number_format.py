@@ -1,4 +1,4 @@
-"""Metrics as texts: the usual unit and a useful number of digits."""
+"""Formats metrics as texts, with the usual unit and a useful number of digits."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ GENERATOR_METRICS = (
 
 _DISPLAY = {"req/s": ("req/s", 1.0, 4), "µs": ("ms", 1e-3, 3), "bytes": ("MB", 1e-6, 3), "s": ("s", 1.0, 3)}
 MOST_DECIMALS = 3
-"""Maximum number of decimals. Nobody compares finer values of a start-up (ms) or a response (µs)."""
+"""Maximum number of decimals. Finer differences in start-up or response time have no use."""
 _CPU = ("µs", 1.0, 3)
 
 
@@ -37,7 +37,7 @@ class Display:
     def text(self, value: float, *, like: float | None = None) -> str:
         """Returns `value` (in the metric's own unit) as a text without unit, with the decimals of `like` if given."""
         scaled = value * self.scale
-        # A whole number of requests a second says more than rounded thousands.
+        # Rates from 1,000 req/s on are shown exactly, as whole numbers.
         if self.unit == "req/s" and abs(like * self.scale if like is not None else scaled) >= 1000:
             return f"{scaled:,.0f}"
         size = abs(like * self.scale if like else scaled)
@@ -79,7 +79,7 @@ def size_ratio_text(ratio: float | None) -> str:
 def found_text(held: Held) -> str:
     """Returns the measured value of an objective with its unit, such as '43.1 ms' or '0.2 %'."""
     if held.found is None:
-        return "no such figure"
+        return "not measured"
     match held.unit:
         case "us":
             return f"{significant(held.found / 1e3)} ms"

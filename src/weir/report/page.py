@@ -1,6 +1,6 @@
-"""The parts of a page: templates, the data of charts, the script and the style. Everything in a run file is hostile
-input, because names, error texts and the study's text come from elsewhere. So the templates escape every text, no tag
-can start in the JSON of the charts, and the page's policy allows only weir's own script."""
+"""Builds HTML pages from templates, the data of charts, the script and the style. A run file is hostile input, because
+names, error texts and the study's text come from elsewhere. So templates escape every text, the JSON of the charts
+contains no tags, and the page's policy allows only weir's own script."""
 
 import json
 import os
@@ -26,7 +26,7 @@ _INTERVAL = re.compile(r"\([\d.,]+–[\d.,]+\)")
 
 
 def write_page(page: str, path: Path) -> None:
-    """Writes a page to `path`, either completely or not at all. Raises WeirError if it cannot be written."""
+    """Writes a page to `path`, either completely or not at all. Raises WeirError: the file cannot be written."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_text(page, encoding="utf-8", errors="replace", newline="\n")
@@ -38,8 +38,7 @@ def write_page(page: str, path: Path) -> None:
 
 
 def render_page(template: str, data: str, **values: Any) -> str:
-    """Returns a whole page from a template, its `values`, and the data of the charts from `embed_json`. Raises WeirError:
-    the web bundle is missing."""
+    """Returns a page from a template, its `values` and the charts' data. Raises WeirError without the web bundle."""
     bundle = load_web_assets()
     # The policy allows script and style by their hashes, so the page must contain the same bytes.
     return get_template(template).render(
@@ -53,18 +52,17 @@ def render_page(template: str, data: str, **values: Any) -> str:
 
 
 def get_template(name: str) -> Template:
-    """Returns a template. Each is compiled only once: that takes as long as rendering a thousand trials."""
+    """Returns a template. A cache keeps compiled templates, because compilation is slow."""
     return _environment().get_template(name)
 
 
 def read_fields(record: Any) -> dict[str, Any]:
-    """Returns the fields of a dataclass; unlike `asdict` it does not copy the many lines of numbers."""
+    """Returns the fields of a dataclass. Unlike `asdict`, this function does not copy the charts' many numbers."""
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def embed_json(data: Any) -> str:
-    """Returns JSON for a script element: nothing in it can end the element or start a comment. Dataclasses become
-    objects."""
+    """Returns JSON that is safe inside a script element, because `<`, `>` and `&` are escaped. Accepts dataclasses."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=read_fields)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -113,7 +111,7 @@ def _environment() -> Environment:
 
 
 class _Unindented(PackageLoader):
-    """Loads templates without indentation. Indentation would be a tenth of a page with many points."""
+    """A template loader that removes indentation, a tenth of the size of a page with many points."""
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool] | None]:
         source, filename, is_current = super().get_source(environment, template)

@@ -1,4 +1,4 @@
-"""The part of a page about one point, as text: several processes render the points, and a text is fastest to pass."""
+"""Renders the part of a page about one point, as text, because worker processes pass text fastest."""
 
 from weir.findings import LoadFindings, RunFindings
 from weir.findings.metrics import BY_KEY, CPU, MEMORY, P99, READY, THROUGHPUT
@@ -18,12 +18,11 @@ _MOST_WITH_DOTS = 12
 
 
 def render_point(findings: RunFindings, charts: PointCharts, number: int) -> tuple[str, str]:
-    """Returns the part of the page about the point with this number, from 0: its escaped markup, and the data of its
-    charts from `embed_json`."""
+    """Returns the escaped markup of the point with index `number`, and the data of its charts from `embed_json`."""
     point: Point = findings.points[number]
     series, answers = charts.series, charts.answers
     colours = assign_colours(point)
-    # A load has one trial: nothing to compare, and no interval to draw.
+    # A load has one trial, and so no comparisons and no intervals.
     is_load = isinstance(findings, LoadFindings)
     tiles = [(BY_KEY[metric], display(metric), rows) for metric in TILE_METRICS if (rows := tile_rows(point, metric))]
     strips = [] if is_load else [measure_strip(point, metric) for metric in RESOURCE_METRICS]

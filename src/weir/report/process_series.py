@@ -1,4 +1,4 @@
-"""Lines over time of the processes and the machine, from a run's samples. Each line is the mean over trials."""
+"""Computes lines over time of the processes and the machine from samples. Each line is the mean over trials."""
 
 from collections.abc import Sequence
 from itertools import chain, groupby
@@ -76,8 +76,7 @@ def memory_lines(samples: Sequence[Sequence[UseRow]], edges: Array) -> list[Name
 def traffic_lines(
     samples: Sequence[Sequence[UseRow]], networks: Sequence[Sequence[NetworkSampleRow]], edges: Array
 ) -> list[NamedLine]:
-    """Returns each tier's reading and writing of disks and the machine's loopback device, in MB a second; lines of
-    zeros are left out."""
+    """Returns each tier's disk traffic and the machine's loopback traffic in MB per second, without lines of zeros."""
     lines = [
         mean_line(f"{tier}, {verb}", [_growth(groups, field, edges) / 1e6 for groups in trials])
         for tier, trials in _group_by_tier(samples).items()
@@ -90,7 +89,7 @@ def traffic_lines(
 
 
 def thread_lines(trials: Sequence[Sequence[ThreadStateRow]], edges: Array) -> list[NamedLine]:
-    """Returns the mean number of threads in each state over all tiers, without states in which no thread was."""
+    """Returns the mean number of threads in each state over all tiers, without states that had no threads."""
     found = [_threads_by_state(rows, edges) for rows in trials if rows]
     if not found:
         return []
@@ -99,8 +98,8 @@ def thread_lines(trials: Sequence[Sequence[ThreadStateRow]], edges: Array) -> li
 
 
 def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
-    """Returns one trial's threads, a row for each state. A late reading counts time too late. So the times give only
-    the shares of the states, and the count gives the number of threads."""
+    """Returns one trial's threads, a row for each state. Readings may be late, so their times determine only the
+    shares of the states. The readings' thread counts determine the number of threads."""
     pools: dict[tuple[str, str, str], list[ThreadStateRow]] = {}
     for row in rows:
         pools.setdefault((row.name, row.tier, row.pool), []).append(row)
@@ -127,7 +126,7 @@ def _group_by_tier(samples: Sequence[Sequence[UseRow]]) -> dict[str, list[list[l
 
 
 def _growth(groups: Sequence[Sequence[UseRow | NetworkSampleRow]], field: str, edges: Array) -> Array:
-    """Returns the growth per second of a counter, added up over process groups, without samples that lack it."""
+    """Returns a counter's growth per second, added up over process groups, without samples that lack the counter."""
     known = [[row for row in rows if getattr(row, field) is not None] for rows in groups]
     slopes = [slope([row.t_s for row in rows], [getattr(row, field) for row in rows], edges) for rows in known]
     return np.asarray(np.sum(slopes, axis=0))

@@ -1,5 +1,5 @@
-"""Charts of CPU time or memory against p99: each stack is a path with a spot for each amount of load. Positions are in
-percent, as in `interval_plot.py`; the template draws the charts as SVG."""
+"""Computes charts of CPU time or memory against p99. Each stack is a path with a spot for each amount of load.
+Positions are in percent, as in `interval_plot.py`. A template draws the SVG."""
 
 import math
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ _TITLES = {CPU: ("CPU seconds per million requests", "s"), MEMORY: ("memory", "M
 _MARGIN_PERCENT = 5.0
 """Space at all edges, so that a spot at an edge and its words are completely visible."""
 _CLOSE_PERCENT = 4.0
-"""A spot that is closer than this to the last spot with words has no words."""
+"""A spot has no text if the last spot with a text is closer than this distance."""
 _LETTER_PERCENT, _LINE_PERCENT = 1.7, 5.0
 """Approximate width and height of a letter, on a chart of usual width."""
 _NAMED_LEFT_PERCENT = 62.0
-"""The name of a path that ends to the right of this position stands on the left of its last spot."""
+"""If a path ends to the right of this position, its name is to the left of its last spot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,7 @@ class Plane:
 
 
 def build_planes(findings: RunFindings) -> list[Plane]:
-    """Returns CPU and memory against p99 for each set of points that differ in the amount of load only, if it has at
-    least two stacks."""
+    """Returns charts for each set of points that differ only in the amount of load and have at least two stacks."""
     groups = alike_but_for_load(findings.points)
     planes = [
         _plane(points, metric, format_where(points[0].workload, points[0].coordinates) if len(groups) > 1 else "")
@@ -117,7 +116,7 @@ def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
             words = amount(point.amount) if several and far and point.amount is not None else ""
             drawn.append(Spot(at_x, at_y, words, p99, cost))
         above = Path(spots[0][1].name, colours[label], tuple(drawn), is_named_below=False)
-        # Below there are the amounts of load, where there are several.
+        # With several amounts of load, the amounts take the space below.
         lies_on_another = not several and any(_overlap(above, other) for other in paths)
         paths.append(replace(above, is_named_below=lies_on_another))
     title, unit = _TITLES[metric]
@@ -127,7 +126,7 @@ def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
 
 
 def _overlap(one: Path, other: Path) -> bool:
-    """Returns whether the two names overlap."""
+    """Returns whether the names of two paths overlap."""
 
     def box(path: Path) -> tuple[float, float, float]:
         """Returns the left, the right and the top of a path's name."""
@@ -148,7 +147,8 @@ def _sentence(paths: Sequence[Path], unit: str) -> str:
     text = f"{fastest.name} has the shortest p99 ({significant(best.p99_ms)} ms, at {significant(best.cost)} {unit})"
     if fastest is cheapest:
         return f"{text} and the lowest cost ({significant(least.cost)} {unit})."
-    return f"{text}, {cheapest.name} the lowest cost ({significant(least.cost)} {unit}, with a p99 of {significant(least.p99_ms)} ms)."
+    cost = f"{significant(least.cost)} {unit}, with a p99 of {significant(least.p99_ms)} ms"
+    return f"{text}, {cheapest.name} the lowest cost ({cost})."
 
 
 def _inside(share: float) -> float:

@@ -1,4 +1,4 @@
-"""The computed sentences under the charts."""
+"""Builds the sentences under the charts."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -12,8 +12,8 @@ from weir.report.series import PointSeries
 from weir.report.timeseries import Line
 
 GENERATORS_NOTE = (
-    "Response times as each generator says them and, beside them, as the kernel saw them, medians over trials; CPU time per request and "
-    "memory are the generator's own."
+    "Response times are medians over trials, as each generator reported them and as the kernel measured them. "
+    "CPU time per request and memory are the generator's own."
 )
 
 
@@ -30,20 +30,22 @@ def throughput_sentence(point: Point) -> str:
 
 def rate_sentence(series: PointSeries) -> str:
     """Returns the sentence under throughput over time: the change from first to last quarter, or one trial's range."""
-    asked = " The grey line is the rate that the load asks for." if series.offered_rps else ""
+    asked = " The grey line is the offered rate." if series.offered_rps else ""
     if [stack.of_trials for stack in series.stacks] == [1]:
         answered = _values(series.stacks[0].rate_rps)
         if not answered:
             return "Nothing was measured."
-        return f"Between {significant(min(answered))} and {significant(max(answered))} answers per second in a slice.{asked}"
+        return (
+            f"Each slice has {significant(min(answered))} to {significant(max(answered))} responses per second.{asked}"
+        )
     changes = [(stack.name, _change(stack.rate_rps)) for stack in series.stacks]
     moves = [f"{name} by {signed_percent(change)}" for name, change in changes if change is not None]
     failures = [stack.name for stack in series.stacks if any(value for value in stack.failed_rps if value)]
     fewer = next((stack for stack in series.stacks if stack.trials < stack.of_trials), None)
-    some = fewer and f"{fewer.trials} of {fewer.of_trials} trials of a stack, first to last, as in all charts over time"
+    some = fewer and f"{fewer.trials} of {fewer.of_trials} trials of a stack, evenly spaced, as in all charts over time"
     text = f"Mean over {some or 'trials'}; the band reaches from the slowest to the fastest trial."
     if moves:
-        text += f" From the first to the last quarter of the window throughput moved: {listed(moves)}."
+        text += f" From the first to the last quarter of the window, throughput changed: {listed(moves)}."
     return text + (f" Requests of {listed(failures)} failed." if failures else "") + asked
 
 
@@ -102,7 +104,7 @@ def waiting_sentence(series: PointSeries) -> str:
     ]
     over = ", the mean over trials" if any(stack.of_trials > 1 for stack in series.stacks) else ""
     most = f" At most: {listed(highest)}." if highest else ""
-    return f"At the end of each interval, the highest of a slice{over}.{most}"
+    return f"The highest number in each slice, at ends of intervals{over}.{most}"
 
 
 def errors_sentence(point: Point, series: PointSeries) -> str:
@@ -112,7 +114,7 @@ def errors_sentence(point: Point, series: PointSeries) -> str:
         for stack in point.stacks
         if stack.arm == "main" and stack.failed_share
     ]
-    text = f"Of the requests that were intended, failed: {listed(shares)}."
+    text = f"Share of the intended requests that failed: {listed(shares)}."
     most = [
         (value, at, f"{line.label} under {stack.name}" if len(series.stacks) > 1 else line.label)
         for stack in series.stacks
@@ -122,7 +124,7 @@ def errors_sentence(point: Point, series: PointSeries) -> str:
     if not most:
         return text
     value, at, kind = max(most)
-    return f"{text} The most in a slice: {significant(value)} per second of {kind} (at {significant(at, 2)} s)."
+    return f"{text} Highest rate in a slice: {significant(value)} per second of {kind} (at {significant(at, 2)} s)."
 
 
 def memory_sentence(series: PointSeries) -> str:
@@ -133,9 +135,9 @@ def memory_sentence(series: PointSeries) -> str:
             known = _values(line.values)
             if known:
                 moved = known[-1] - known[0]
-                change = f" after {significant(known[0])}" if abs(moved) > 0.02 * known[0] else ""
+                change = f" ({significant(known[0])} at the start)" if abs(moved) > 0.02 * known[0] else ""
                 parts.append(f"{stack.name}'s {line.label} tier {significant(known[-1])} MB{change}")
-    tail = " Resident memory counts shared pages for each process that has them; the tables show the proportional set size."
+    tail = " Resident memory counts shared pages once per process. The tables show the proportional set size."
     return (f"At the end {listed(parts)}." if parts else "No samples of memory.") + tail
 
 
@@ -144,7 +146,7 @@ def traffic_sentence(series: PointSeries) -> str:
     traffic = {stack.name: [(_mean(line.values), line.label) for line in stack.traffic_mb_s] for stack in series.stacks}
     most = [(name, *max(means)) for name, means in traffic.items() if means]
     parts = [f"{name} {significant(mean, 2)} MB/s ({label})" for name, mean, label in most]
-    return f"The most on average: {listed(parts)}. The loopback device carries all traffic between processes of this machine."
+    return f"Highest mean: {listed(parts)}. The loopback device carries all traffic between the machine's processes."
 
 
 def threads_sentence(series: PointSeries) -> str:
@@ -170,8 +172,10 @@ def distribution_sentence(point: Point) -> str:
         if stack.arm == "main" and p50.value and p99.value:
             parts.append(f"{stack.name} {significant(p99.value / p50.value, 2)}×")
     merged = any(len(stack.evidence.used) > 1 for stack in point.stacks)
-    text = f"{'All trials of a stack merged, drawn' if merged else 'Drawn'} as far as at least 100 samples lie beyond."
-    return text + (f" The 99th percentile is this many times the median: {listed(parts)}." if parts else "")
+    text = (
+        f"{'A line merges all trials of a stack. ' if merged else ''}A line ends if fewer than 100 samples lie beyond."
+    )
+    return text + (f" The 99th percentile ÷ the median: {listed(parts)}." if parts else "")
 
 
 def resources_sentence(point: Point) -> str:
@@ -191,13 +195,15 @@ def resources_sentence(point: Point) -> str:
 
 def trials_sentence(trials: TrialCounts) -> str:
     """Returns the sentence under the list of trials: the number of used trials, and the outcomes of the others."""
-    text = f"{trials.used} of {counted(trials.finished, 'trial')} enter the averages; the others are kept here with their reasons."
+    text = (
+        f"Averages use {trials.used} of {counted(trials.finished, 'trial')}. The table has reasons against the others."
+    )
     if trials.retried:
-        text += f" {counted(trials.retried, 'trial')} repeat one that was rejected."
+        text += f" Repeats of rejected trials: {trials.retried:,}."
     if trials.extended:
-        text += f" The load of {counted(trials.extended, 'trial')} went on for longer in search of a steady state."
+        text += f" Used trials with a load extended to find a steady state: {trials.extended:,}."
     if trials.no_steady_state:
-        text += f" {counted(trials.no_steady_state, 'trial')} of those that count found none."
+        text += f" Used trials without a steady state: {trials.no_steady_state:,}."
     return text
 
 

@@ -1,5 +1,5 @@
-"""The numbers of the charts over time and of the latency distribution, from the trials that the averages use. Their
-size is limited for a run of any length: at most `MOST_POINTS` slices of time, and one line for all trials."""
+"""Computes the charts over time and the latency distribution from the trials that averages use. The size of charts is
+limited for runs of any length: at most `MOST_POINTS` slices of time, and one line for all trials."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,7 @@ MOST_SLICES = 6_000
 """Maximum number of slices of all stacks at all points, so that a page with a thousand trials stays small."""
 FEWEST_TRIALS = 3
 MOST_TRIALS = 300
-"""Maximum number of trials with lines over time, at all points together, so that a page with a thousand trials is soon
-ready."""
+"""Maximum number of trials with lines over time, at all points together, so that weir builds large pages quickly."""
 SHORTEST_COARSE_SLICE_S = 0.5
 """Shortest slice for percentiles and CPU. The kernel counts CPU time in ticks of 10 ms, so in a shorter slice one tick
 is more than 2 %; and a slow stack has too few requests for a p99."""
@@ -148,7 +147,7 @@ def build_point_series(reader: RunReader, load: Load, shown: Sequence[Shown], to
                 trials=len(mine),
                 of_trials=len(stack.trials),
                 rate_rps=to_line(average(rates)),
-                # fmin and fmax ignore the slices that a trial did not see.
+                # fmin and fmax ignore the slices in which a trial has no interval.
                 rate_low_rps=to_line(np.fmin.reduce(rates)),
                 rate_high_rps=to_line(np.fmax.reduce(rates)),
                 failed_rps=to_line(average(failed)) if stack.has_failed else [],
@@ -269,6 +268,5 @@ def compute_rates(rows: Sequence[IntervalRow], edges: Array, counts: Sequence[in
 
 
 def _find_slices(rows: Sequence[IntervalRow], edges: Array) -> NDArray[np.intp]:
-    """Returns for each interval the index of the slice that contains its middle; −1 before the first slice, and the
-    number of slices after the last."""
+    """Returns the index of the slice at each interval's middle: −1 before all slices, `len(edges) - 1` after all."""
     return np.searchsorted(edges, [(row.start_s + row.end_s) / 2 for row in rows], side="right") - 1

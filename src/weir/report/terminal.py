@@ -1,5 +1,5 @@
-"""The findings of a run on a terminal: the answer, the tables, the facts that weaken the answer, and the omitted
-trials. Fits 80 columns. Colour only repeats the words; rich omits it without a terminal and with NO_COLOR."""
+"""Renders a run's findings for a terminal with 80 columns: the answer, the tables, cautions and omitted trials.
+Colour only repeats the words. `rich` omits colour without a terminal and with NO_COLOR."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -55,9 +55,9 @@ def render_terminal(run: RunFindings) -> RenderableType:
 
 
 def render_times(found: Sequence[StackTimes]) -> RenderableType:
-    """Returns a table of the seconds of trials outside their loads: a column for each stack, a row for each phase."""
+    """Returns a table of the time of trials outside their loads, a column for each stack and a row for each phase."""
     if not found:
-        return Text("No trial put a load on.")
+        return Text("No trial ran a load.")
     table = _table(None, "median seconds", *(Column(Text(sanitize(one.label)), justify="right") for one in found))
     rows = {phase: [one.phases_s[phase] for one in found] for phase in PHASES} | {
         "between": [one.between_s for one in found],
@@ -138,7 +138,7 @@ def _generators(findings: RunFindings) -> list[RenderableType]:
         parts += [table, Text(same.sentence), *(_list("", notes) or [Text("")])]
     if parts:
         parts[-1:] = [Text(GENERATORS_NOTE, style="dim"), Text("")]
-    return parts + _list("What their response times are", list(meanings.values()))
+    return parts + _list("Meaning of the reported response times", list(meanings.values()))
 
 
 def _overview(overview: Overview | None) -> list[RenderableType]:
@@ -197,8 +197,8 @@ def _curves(findings: RunFindings) -> list[RenderableType]:
     sections = {
         "Break-even": [(one.sentence, one.would_change) for one in changes],
         "Scalability": [(one.sentence, one.would_change) for one in findings.scalings],
-        "What holds them back": [(one.sentence, one.would_prove) for one in findings.bottlenecks],
-        "Experiments on that": [(one.sentence, "") for one in findings.proofs],
+        "Bottlenecks": [(one.sentence, one.would_prove) for one in findings.bottlenecks],
+        "Experiments on the bottlenecks": [(one.sentence, "") for one in findings.proofs],
     }
     parts: list[RenderableType] = []
     for title, found in sections.items():
@@ -229,7 +229,7 @@ def _published(point: Point) -> list[RenderableType]:
             ours = "–" if figure.ours is None else f"{shown.text(figure.ours)} {shown.unit}"
         table.add_row(_name("" if figure.name == last else figure.name), Text(title), published, ours)
         last = figure.name
-    return [table, Text("Other machines, other loads: compare the ratios, not the figures.", style="dim"), Text("")]
+    return [table, Text("The machines and loads differ: compare the ratios, not the figures.", style="dim"), Text("")]
 
 
 def _evidence(findings: RunFindings) -> Text:

@@ -26,8 +26,8 @@ class NamedLine:
 
 
 def cut_slices(intervals: Sequence[IntervalRow], most_points: int = MOST_POINTS, *, lasted_s: float = 1.0) -> Array:
-    """Returns the edges of equal slices; each slice is a whole number of intervals. A last interval shorter than half
-    of the others has no slice. Without intervals, the slices are half a second, or one slice is all of `lasted_s`."""
+    """Returns the edges of equal slices; each slice spans a whole number of intervals. A last interval shorter than
+    half of the others has no slice. Without intervals, each slice lasts 0.5 s, or `lasted_s` if shorter."""
     lengths = [row.end_s - row.start_s for row in intervals if row.end_s > row.start_s] or [min(_SLICE_S, lasted_s)]
     length = float(np.median(lengths))
     end_s = max((row.end_s for row in intervals), default=lasted_s)
@@ -53,8 +53,7 @@ def slope(times_s: Sequence[float] | Array, cumulative: Sequence[float] | Array,
 
 
 def is_sampled(first_s: float, last_s: float, edges: Array) -> NDArray[np.bool_]:
-    """Returns which slices lie between the first and the last sample. The tolerance is half a slice, because the first
-    sample may be a little late and the last sample a little early."""
+    """Returns which slices lie between the first and the last sample, with a tolerance of half a slice."""
     tolerance_s = float(edges[1] - edges[0]) / 2
     return np.logical_and(edges[:-1] >= first_s - tolerance_s, edges[1:] <= last_s + tolerance_s)
 
@@ -75,17 +74,16 @@ def mean_line(label: str, trials: Sequence[Array]) -> NamedLine:
 
 
 def compute_middles(edges: Array) -> list[float]:
-    """Returns the middles of slices, to a tenth of a millisecond."""
+    """Returns the middles of slices in seconds, rounded to a tenth of a millisecond."""
     return [round(float(value), 4) for value in (edges[:-1] + edges[1:]) / 2]
 
 
 def to_line(values: Array) -> Line:
-    """Returns the values in the page's form; NaN becomes a gap."""
+    """Returns rounded values for a chart; NaN becomes None, a gap in the line."""
     return [None if math.isnan(value) else round_for_chart(value) for value in values]
 
 
 def round_for_chart(value: float) -> float:
-    """Rounds to four significant digits, more than a chart shows. Whole numbers have no decimal point, to save
-    bytes."""
+    """Rounds to four significant digits. Whole numbers become `int`, so that the page needs fewer bytes."""
     rounded = float(f"{value:.4g}")
     return int(rounded) if rounded.is_integer() else rounded

@@ -1,5 +1,5 @@
-"""The results of a run in tables like those of other tools: hey's and wrk's summaries, JMeter's aggregate report, and
-the loads at which requests begin to fail. Response times are in milliseconds, over all used trials of a stack."""
+"""Builds tables in the style of other tools (hey, wrk, JMeter), and a table of the loads at which requests begin to
+fail. Response times are in milliseconds, over all used trials of a stack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def build_summaries(reader: RunReader, findings: RunFindings, sampled: Sequence[
 
 def _hey(rows: Sequence[Sampled]) -> SummaryTable:
     columns = "requests/sec", "average", "fastest", "slowest", *(f"{percent} % in" for percent in _HEY_PERCENTILES)
-    note = "hey counts a response time from the moment a request was sent; in a closed loop that is when it was due."
+    note = "hey measures response times from a request's sending. In a closed loop, requests are sent when due."
     times = [(row.mean_ms, *row.percentiles_ms((0, 100, *_HEY_PERCENTILES))) for row in rows]
     lines = [(row.name, (_rate(row), *map(significant, found))) for row, found in zip(rows, times, strict=True)]
     return SummaryTable("hey", columns, tuple(lines), note)
@@ -65,8 +65,8 @@ def _wrk(reader: RunReader, rows: Sequence[Sampled]) -> SummaryTable:
         "wrk",
         ("requests/sec", "latency avg", "stdev", "max", "+/- stdev", "req/sec avg", "stdev", "max", "MB/sec"),
         tuple(lines),
-        "Latency's +/- stdev is the share within one standard deviation of the mean: for response times, which are never normally "
-        "distributed, it says little. Req/sec is over the intervals of the load.",
+        "“+/- stdev” is the share of response times within one standard deviation of the mean. Response times are "
+        "never normally distributed, so this share means little. “req/sec” is over the intervals of the load.",
     )
 
 
@@ -82,8 +82,8 @@ def _jmeter(rows: Sequence[Sampled]) -> SummaryTable:
         "JMeter",
         ("samples", "average", *percentiles, "error %", "throughput/sec"),
         tuple(lines),
-        "Its charts are above: transactions per second is throughput over time, response times over time are the percentiles, and thread "
-        "states are what threads were doing.",
+        "The charts above correspond to JMeter's charts of transactions per second (throughput over time), of "
+        "response times over time (percentiles), and of thread states.",
     )
 
 
@@ -113,12 +113,12 @@ def _failure_points(findings: RunFindings) -> SummaryTable | None:
     columns = (f"{unit} without a failure, up to", "first failures at", "share failed there")
     return SummaryTable(
         "Where requests begin to fail",
-        (*columns, "highest req/s before", "mean ms at that"),
+        (*columns, "highest req/s before", "mean ms there"),
         tuple(rows),
-        "Of the loads that were measured: the first failure lies somewhere between the two.",
+        "The first failure lies between the last load without failures and the first load with failures.",
     )
 
 
 def _rate(row: Sampled) -> str:
-    """Returns the right responses per second."""
+    """Returns the number of correct responses per second, as a text."""
     return f"{row.per_s(row.requests - row.failed):,.0f}"
