@@ -17,8 +17,7 @@ _BATCHES = 10
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
-    """Relative standard deviations of one trial's figure, one for each source of noise. The sum of squares is the
-    total."""
+    """Relative standard deviations of one trial's figure by source of noise, whose squares add up to the total."""
 
     within: float
     """Noise of the mean within a trial's window. A longer load reduces this noise."""

@@ -114,7 +114,7 @@ def _find_memory_shortages(
     if needed > machine.memory_bytes:
         yield (
             f"memory: found {largest.cell.replicas} × {largest.stack.label} with {bytes_each / 1e6:,.0f} MB each "
-            f"{known}, {needed / 1e6:,.0f} MB; expected at most {machine.memory_bytes / 1e6:,.0f} MB, the available memory"
+            f"{known}, {needed / 1e6:,.0f} MB; expected at most {machine.memory_bytes / 1e6:,.0f} MB of free memory"
         )
 
 
