@@ -14,7 +14,7 @@ Integers = NDArray[np.int64]
 
 
 class Samples(NamedTuple):
-    """Arrays with an element for each non-empty bucket: histogram number, bucket index, samples."""
+    """Arrays with an element for each non-empty bucket, sorted by histogram number and bucket index."""
 
     part: Integers
     bucket: Integers

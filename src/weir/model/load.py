@@ -313,7 +313,7 @@ class LoadPlan:
     seed: int = _plan_key(0, "seed")
     """Seed of the random think times, Poisson arrivals and values of a scenario."""
     scenario: dict[str, Any] | None = _plan_key(None, "scenario")
-    """The requests of users, from `weir.Scenario.to_plan()`. They replace `request` except for its target."""
+    """The requests of users, from `weir.Scenario.to_plan()`, which replace `request` except for its target."""
     request_log: str | None = _plan_key(None, "request_log")
     """Path of the request log, relative to the engine's working directory. See `weir.model.request_log`."""
     part: tuple[int, int] | None = _plan_key(None, "part", lambda part: {"first": part[0], "of": part[1]})

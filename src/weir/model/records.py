@@ -98,7 +98,7 @@ class ErrorCounts(Record):
     connect: int = 0
     """The connection or its TLS handshake failed."""
     timeout: int = 0
-    """No whole response arrived within the timeout."""
+    """A whole response did not arrive within the timeout."""
     reset: int = 0
     """The connection ended before the whole response arrived."""
     protocol: int = 0

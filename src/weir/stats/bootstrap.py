@@ -32,7 +32,7 @@ def small_sample_inflation(blocks: int) -> float:
 def bootstrap_weights(blocks: int, count: int = DRAWS) -> Array:
     """Returns how often each draw contains each block, in the shape (count, blocks). Each row has the sum `blocks`.
 
-    The seed is fixed, so that one run file gives the same findings on every machine.
+    The seed is fixed, so that the findings from a run file are the same on every machine.
     """
     random = np.random.default_rng(0)
     drawn = random.multinomial(blocks, np.full(blocks, 1 / blocks), size=count).astype(np.float64)

@@ -69,8 +69,8 @@ class SearchResult:
         """Estimated load at which exactly the allowed share of requests misses the objective, or None without a bound.
 
         The estimate interpolates linearly in the logarithms of load and share, because misses near capacity grow with a
-        power of the load. If a bound had no misses, or the lower bound missed more by chance: the geometric mean of the
-        bounds.
+        power of the load. The estimate is the geometric mean if a bound had no misses, or if the lower bound missed
+        more.
         """
         if self.lower is None or self.upper is None:
             return None

@@ -137,8 +137,7 @@ def tost_equivalent(numerators: Sequence[float], denominators: Sequence[float]) 
 
 
 def exceeds_chance(errors: int, intervals: int) -> bool:
-    """Returns whether `errors` wrong ones of `intervals` intervals are significantly more than 5 % (one-sided, 5 %
-    level).
+    """Returns whether `errors` out of `intervals` significantly exceed an error rate of 5 % (one-sided, 5 % level).
 
     >>> exceeds_chance(1, 6), exceeds_chance(3, 6)
     (False, True)

@@ -45,7 +45,7 @@ class Crossing:
 
     @property
     def is_zone(self) -> bool:
-        """Whether the interval includes both neighbouring places. Between such places, further points do not help."""
+        """Whether the interval includes both places in `between`. If true, further points do not help."""
         if not self.has_interval:
             return False
         return (self.low is None or self.low <= self.between[0]) and (self.high is None or self.high >= self.between[1])

@@ -346,7 +346,7 @@ def _check_replicas(cell: Cell, load: LoadSpec) -> None:
 
 
 def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
-    """Returns the cells with a coordinate for each request option that differs. weir does not compare such cells."""
+    """Returns the cells with a coordinate for each request option that differs. weir compares only equal options."""
     conditions = [
         {
             "keep-alive": "on" if one.load.keep_alive else "off",

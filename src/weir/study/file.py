@@ -287,8 +287,7 @@ class OwnWorkload(Table):
     """Request of the workload. Path and body may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`. Every check draws
     new random values. In the load, `method.seed` determines the values."""
     answer: PlainAnswer = Field(default_factory=PlainAnswer)
-    """Conditions of a correct response. weir checks them before and after a trial. During the load, only the status
-    counts."""
+    """Conditions of a correct response, which weir checks before and after a trial. The load checks only the status."""
 
     def to_workload(self, name: str) -> Workload:
         answer = Answer.model_validate(self.answer.model_dump(by_alias=True))

@@ -1,4 +1,4 @@
-"""The table `[load]` of a study file. Its keys are those settings of `LoadSpec` that a study may set."""
+"""The table `[load]` of a study file. The keys of `[load]` are those settings of `LoadSpec` that a study may set."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any

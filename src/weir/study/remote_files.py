@@ -71,7 +71,7 @@ def _list_files(study: Study) -> Iterator[tuple[Path, Path]]:
 
 
 def _list_feeders(scenario: dict[str, Any], place: Path, file: Path, below: str = "") -> Iterator[tuple[Path, Path]]:
-    """Yields a pair of paths, as `_list_files`, for each feeder file of a scenario in `file`."""
+    """Yields a pair of paths, like `_list_files`, for each feeder file of a scenario."""
     for feeder in validate(Scenario, scenario, path=file, below=below).feeders.values():
         if not os.path.isabs(feeder.file):
             yield place.parent / feeder.file, file.parent.resolve() / feeder.file
