@@ -102,7 +102,7 @@ def test_a_plan_asks_for_a_request_log_only_where_one_is_wanted() -> None:
 
 @pytest.mark.parametrize("value", [{}, {"bursty": {}}, {"closed": {"users": 1, "think": {"forever": 1}}}])
 def test_what_is_no_load_is_refused(value: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"neither a closed nor an open load|not a think time"):
+    with pytest.raises(ValueError, match=r"expected a closed or an open load|expected a think time"):
         load_from_plan(value)
 
 

@@ -58,7 +58,7 @@ def test_pairs_without_spread_have_no_interval() -> None:
     [([], []), ([1.0], [0.0]), ([math.nan], [1.0]), ([-1.0], [1.0]), ([1.0], [math.inf])],
 )
 def test_what_has_no_logarithm_is_refused(numerators: list[float], denominators: list[float]) -> None:
-    with pytest.raises(ValueError, match="expected pairs of positive numbers"):
+    with pytest.raises(ValueError, match="expected at least one pair of positive numbers"):
         stats.paired_ratio(numerators, denominators)
 
 

@@ -95,7 +95,7 @@ def test_numbers_are_lists_or_ranges(tmp_path: Path, value: str, numbers: list[i
         ('connections = "few"', "expected numbers and ranges such as"),
         (
             'users = "0s:0,5s:9"',
-            "matrix.users: found '0s:0,5s:9'; expected a list with the profile in it: ['0s:0,5s:9']",
+            "matrix.users: found '0s:0,5s:9'; expected a list that contains the profile: ['0s:0,5s:9']",
         ),
         ('users = ["5s:9,0s:1"]', "expected points sorted by time"),
         ("users = [-1]", "expected numbers above 0 or profiles such as '0s:10,30s:100', not -1"),
@@ -340,11 +340,11 @@ def test_an_override_of_what_is_asked_separates_the_cells(tmp_path: Path) -> Non
     [
         (
             'where = { stack = "rails" }\nload = { duration_s = 2 }',
-            "override.0.where: found {'stack': 'rails'}, which matches no trial",
+            "override.0.where: found {'stack': 'rails'}, which does not match any cell",
         ),
         (
             "where = { connections = 5 }\nload = { duration_s = 2 }",
-            "which matches no trial; expected values from the matrix",
+            "which does not match any cell; expected values from the matrix",
         ),
         (
             'where = { stak = "loop" }\nload = { duration_s = 2 }',

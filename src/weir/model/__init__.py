@@ -1,1 +1,1 @@
-"""Plain types that all rooms share. This room imports no other room and does no I/O."""
+"""Plain types that all packages of weir share. This package does not import other packages of weir, and does no I/O."""

@@ -1,5 +1,5 @@
-"""HdrHistograms as the engine writes them: uncompressed V2, three digits, in nanoseconds up to an hour. `Hdr` is such a
-histogram. The functions below read and write its bytes and compute its buckets. `hdr_batch` decodes many."""
+"""HdrHistograms in the engine's format: uncompressed V2, three digits, in nanoseconds up to an hour. `Hdr` is a
+histogram. The functions below read and write the bytes, and compute buckets. `hdr_batch` decodes many at once."""
 
 import math
 import struct
@@ -16,14 +16,13 @@ HEADER_BYTES = 40
 SUB_BUCKETS = 2048
 _HALF = SUB_BUCKETS // 2
 RANGES = 32
-"""Number of ranges of values; each range is twice as wide as the one before. HdrHistogram calls the ranges buckets, and
-our buckets sub-buckets."""
+"""Number of ranges of values, each twice as wide as the range before. HdrHistogram's term for a range is a bucket."""
 BUCKETS = (RANGES + 1) * _HALF
-"""Number of buckets up to `HIGHEST_NS`: every range but the first adds only its upper half."""
+"""Number of buckets up to `HIGHEST_NS`. Every range except the first adds only its upper half."""
 
 
 class Hdr:
-    """A histogram: the number of samples in each bucket. A quantile is a bucket's highest value; means use its middle.
+    """A histogram: the number of samples in each bucket. Quantiles use a bucket's highest value, means its middle.
 
     >>> times = Hdr()
     >>> for milliseconds in range(1, 101):
@@ -44,7 +43,7 @@ class Hdr:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Reads the base64 of a histogram in a record."""
+        """Decodes a histogram from the base64 text in a record."""
         return cls.decode(bytes_of_text(text))
 
     def encode(self) -> bytes:
@@ -62,14 +61,14 @@ class Hdr:
         self.counts.update(other.counts)
 
     def remove(self, other: "Hdr") -> None:
-        """Removes the samples of a histogram that was merged into this one before."""
+        """Removes the samples of a histogram that `merge` added before."""
         self.counts -= other.counts
 
     def coarsen(self) -> "Hdr":
-        """Returns a histogram with values exact to 1 %. Live views show no finer values, and so add fewer buckets."""
+        """Returns a histogram with fewer buckets and values exact to 1 %, for live views."""
         coarse = Counter[int]()
         for index, count in self.counts.items():
-            # The highest of eight neighbours has the samples of all of them.
+            # The last of eight neighbouring buckets gets the samples of all eight.
             coarse[index | 7] += count
         return Hdr(coarse)
 
@@ -79,12 +78,12 @@ class Hdr:
 
     @property
     def min(self) -> int:
-        """The lowest value of the first bucket; 0 without samples."""
+        """Lowest value of the first non-empty bucket, or 0 without samples."""
         return lowest_at(min(self.counts, default=0))
 
     @property
     def max(self) -> int:
-        """The highest value of the last bucket; 0 without samples."""
+        """Highest value of the last non-empty bucket, or 0 without samples."""
         return highest_at(max(self.counts)) if self.counts else 0
 
     @property
@@ -102,8 +101,8 @@ class Hdr:
         return {highest_at(index): count for index, count in sorted(self.counts.items())}
 
     def quantiles(self, shares: Iterable[float]) -> list[int]:
-        """Returns for each share the smallest value that is not below this share of the samples. Shares ascend from 0
-        to 1; there is at least one sample. The rank of a share is rounded up, as in the engine."""
+        """Returns the quantile for each share: the smallest value that at least this share of the samples does not
+        exceed. Shares ascend from 0 to 1. The histogram needs a sample. Ranks are rounded up, as in the engine."""
         samples, buckets, found = self.total, iter(sorted(self.counts.items())), []
         index = reached = 0
         for share in shares:
@@ -115,12 +114,12 @@ class Hdr:
         return found
 
     def quantile(self, share: float) -> int:
-        """Returns the smallest value that is not below this share of the samples; 0 without samples."""
+        """Returns the quantile for a share from 0 to 1, or 0 without samples."""
         return self.quantiles((share,))[0] if self.counts else 0
 
 
 def deflated(data: bytes) -> bytes:
-    """Returns the histogram in its deflated form (V2), in base64, for histogram logs."""
+    """Returns a histogram in the deflated form (V2) as base64, for histogram logs."""
     body = zlib.compress(data, 1)
     return b64encode(struct.pack(">II", _COMPRESSED_COOKIE, len(body)) + body)
 
@@ -131,8 +130,8 @@ def bytes_of_text(text: str) -> bytes:
 
 
 def counts_in(data: bytes) -> dict[int, int]:
-    """Returns a dict from bucket index to number of samples, from `data` (uncompressed V2). A live view reads ten
-    histograms a second: this takes less than a millisecond for each."""
+    """Returns a dict from bucket index to number of samples, from `data` (uncompressed V2). Decoding takes less than a
+    millisecond, because a live view decodes ten histograms a second."""
     found: dict[int, int] = {}
     index = begun = shift = 0
     for byte in data[HEADER_BYTES:]:
@@ -155,7 +154,8 @@ def counts_in(data: bytes) -> dict[int, int]:
 
 
 def highest_at(index: int) -> int:
-    """Returns the highest value of a bucket: the first 2,048 have the width 1, then each 1,024 have twice the width."""
+    """Returns the highest value of a bucket. The first 2,048 have width 1. The width doubles after every further
+    1,024."""
     if index < 2 * _HALF:
         return index
     doublings = index // _HALF - 1
@@ -186,7 +186,7 @@ def index_of(value: int) -> int:
 
 
 def encoded(counts: Mapping[int, int]) -> bytes:
-    """Returns a histogram (uncompressed V2) from a dict from bucket index to count: the inverse of `counts_in`."""
+    """Returns a histogram's bytes (uncompressed V2) from a dict from bucket index to count. Inverse of `counts_in`."""
     payload = bytearray()
     reached = 0
     for index, count in sorted(counts.items()):

@@ -1,4 +1,4 @@
-"""Decodes many HdrHistograms (`weir.model.hdr`) together. Separately, a hundred thousand of them take minutes."""
+"""Decodes many HdrHistograms (`weir.model.hdr`) together. Decoding 100,000 of them one by one takes minutes."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,7 +14,7 @@ Integers = NDArray[np.int64]
 
 
 class Samples(NamedTuple):
-    """Each non-empty bucket: the number of its histogram, its index, and its samples. Sorted by the first two."""
+    """Arrays with an element for each non-empty bucket, sorted by histogram number and bucket index."""
 
     part: Integers
     bucket: Integers
@@ -24,7 +24,7 @@ class Samples(NamedTuple):
 _NONE = Samples(*(np.zeros(0, np.int64) for _ in range(3)))
 
 _TOGETHER_BYTES = 64 * 1024
-"""Bytes of histograms that are decoded at a time, so that the intermediate arrays stay in the CPU's cache."""
+"""Maximum bytes of histograms to decode at a time, so that intermediate arrays fit into the CPU's cache."""
 
 
 def samples_of(parts: Sequence[bytes]) -> Samples:
@@ -32,7 +32,7 @@ def samples_of(parts: Sequence[bytes]) -> Samples:
     found, first = [], 0
     ends = np.cumsum([len(part) for part in parts])
     while first < len(parts):
-        # As many as fit, and always one.
+        # At least one histogram, even if it does not fit.
         begin = ends[first - 1] if first else 0
         after = max(first + 1, int(np.searchsorted(ends, begin + _TOGETHER_BYTES, side="right")))
         samples = _samples_of(parts[first:after])
@@ -53,8 +53,8 @@ def _samples_of(parts: Sequence[bytes]) -> Samples:
     payload = np.frombuffer(b"".join(part[HEADER_BYTES:] for part in parts), np.uint8)
     if not len(payload):
         return _NONE
-    # Zig-zag: odd numbers are negative and count buckets without samples. Almost all have one byte; of the others the
-    # last one stands for the whole, and those before it for nothing.
+    # Zig-zag: odd numbers are negative and count buckets without samples. Almost all numbers have one byte. In a
+    # longer number, the last byte stands for the whole number, and the other bytes are skipped.
     steps = ((payload >> 1) * (payload & 1) + 1).astype(np.int64)
     has_samples = ((payload & 129) == 0) & (payload != 0)
     before_last, last, numbers = _longer_numbers(payload)
@@ -67,7 +67,7 @@ def _samples_of(parts: Sequence[bytes]) -> Samples:
     often = (payload[kept] >> 1).astype(np.int64)
     of_longer = has_samples[last]
     often[kept.searchsorted(last[of_longer])] = halves[of_longer]
-    # The numbers of each histogram lie together, and its buckets count from 0.
+    # Each histogram's numbers lie together, and each histogram's buckets start at 0.
     ends = np.array([0, *accumulate(len(part) - HEADER_BYTES for part in parts)])
     reached = steps.cumsum()
     before = np.where(ends > 0, reached[ends - 1], 0)
@@ -76,10 +76,10 @@ def _samples_of(parts: Sequence[bytes]) -> Samples:
 
 
 def _longer_numbers(payload: NDArray[np.uint8]) -> tuple[Integers, Integers, Integers]:
-    """Reads the numbers of several bytes, seven bits in each, the lowest first. Returns the positions of all bytes but
-    the last byte of each number, the positions of the last bytes, and the numbers."""
+    """Decodes the numbers of several bytes, with seven bits in each byte, the lowest first. Returns the positions of
+    all bytes except each number's last byte, the positions of the last bytes, and the numbers."""
     goes_on = np.flatnonzero(payload > 127)
-    # The first byte of one does not follow on another that goes on.
+    # A number begins at a byte that does not follow a continued byte.
     last = goes_on[np.diff(goes_on, prepend=-2) > 1]
     numbers, unread, shift = np.zeros(len(last), np.int64), np.arange(len(last)), 0
     while len(unread):
@@ -93,5 +93,5 @@ def _longer_numbers(payload: NDArray[np.uint8]) -> tuple[Integers, Integers, Int
 
 @cache
 def highest() -> Integers:
-    """Returns the highest value of each bucket, by its index."""
+    """Returns an array of the highest value of each bucket."""
     return np.array([highest_at(index) for index in range(BUCKETS)])

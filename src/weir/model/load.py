@@ -1,6 +1,6 @@
-"""How requests arrive: the two kinds of load, and the plan that the engine reads. In a *closed* load, each user sends
-the next request after the response. In an *open* load, arrivals do not wait for responses. `docs/reference/engine.md`
-describes the plan's JSON."""
+"""The two kinds of load, and the plan that the engine reads. In a *closed* load, each user sends the next request after
+the response. In an *open* load, arrivals do not wait for responses. The plan's JSON is in
+`docs/reference/engine.md`."""
 
 import math
 from base64 import b64encode
@@ -18,10 +18,10 @@ LONGEST_S = 604_800.0
 LONGEST_TIMEOUT_S = 3_600.0
 
 Point = tuple[float, float]
-"""Seconds since the start, and a value."""
+"""A time in seconds since the start, and the value at this time."""
 Profile = float | tuple[Point, ...]
-"""A number, or points. The profile is linear between points, a step where two points have the same time, and constant
-outside."""
+"""A constant, or points over time. The value is linear between points, and constant before the first and after the last
+point. Two points with the same time are a step."""
 Arrivals = Literal["constant", "poisson"]
 """Whether arrivals have equal distances (`constant`), or are independent of one another (`poisson`)."""
 
@@ -51,7 +51,7 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class ExponentialThink:
-    """A pause with an exponential distribution and this mean."""
+    """A random pause with an exponential distribution and the mean `mean_s`."""
 
     mean_s: float
 
@@ -68,7 +68,7 @@ ThinkTime = Think | ExponentialThink
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One arrival: a user who sends `requests` requests with pauses in between, and then leaves."""
+    """One arrival of an open load: a user who sends `requests` requests with pauses in between, and then leaves."""
 
     requests: int
     think: ThinkTime | None = None
@@ -86,7 +86,7 @@ class ClosedLoad:
     requests_per_user: int | None = None
     """Number of requests after which a user leaves."""
     pace_s: float | None = None
-    """Minimum time from the intended start of a user's request to that of the user's next request."""
+    """Minimum time from the intended start of a user's request to the intended start of the user's next request."""
 
     @property
     def connections(self) -> int:
@@ -127,7 +127,7 @@ class OpenLoad:
     connections: int
     arrivals: Arrivals = "constant"
     session: Session | None = None
-    """The requests of each arrival; None: each arrival is a single request."""
+    """The requests of each arrival. None if each arrival is a single request."""
 
     @property
     def label(self) -> str:
@@ -157,7 +157,7 @@ def highest(profile: Profile) -> float:
 
 
 def value_at(profile: Profile, at_s: float, *, before_step: bool = False) -> float:
-    """Returns the value of a profile at a moment. `before_step`: the value before a step at that moment.
+    """Returns the value of a profile at a moment, or with `before_step` the value just before a step at this moment.
 
     >>> value_at(((0.0, 100.0), (10.0, 200.0), (10.0, 50.0)), 5.0)
     150.0
@@ -173,7 +173,7 @@ def value_at(profile: Profile, at_s: float, *, before_step: bool = False) -> flo
 
 
 def total(profile: Profile, until_s: float) -> float:
-    """Returns the area under a profile from its start to a moment: for a rate, the number of arrivals.
+    """Returns the area under a profile from its start to a moment. For a rate, the area is the number of arrivals.
 
     >>> total(((0.0, 0.0), (10.0, 100.0)), 20.0)
     1500.0
@@ -189,7 +189,7 @@ def total(profile: Profile, until_s: float) -> float:
 
 
 def constant_from_s(load: Load) -> float | None:
-    """Returns the time from which on a load is constant: 0, or the end of a single ramp; None for any other profile.
+    """Returns the time from which a load is constant: 0, or the end of its only ramp. Returns None for other profiles.
 
     >>> constant_from_s(ClosedLoad(((0.0, 0.0), (4.0, 200.0))))
     4.0
@@ -215,7 +215,7 @@ def _profile_to_plan(profile: Profile) -> Any:
 
 
 def load_from_plan(value: dict[str, Any]) -> Load:
-    """Returns the load from its JSON in a plan: the inverse of `to_plan`."""
+    """Returns the load from its JSON in a plan, the inverse of `to_plan`."""
     match value:
         case {"closed": {"connections": connections}}:
             return ClosedLoad(int(connections))
@@ -227,7 +227,7 @@ def load_from_plan(value: dict[str, Any]) -> Load:
             session = None if found is None else Session(found["requests"], _think_from_plan(found.get("think")))
             rate_rps, arrivals = _profile_from_plan(opened["rate_rps"]), opened.get("arrivals", "constant")
             return OpenLoad(rate_rps, int(opened["connections"]), arrivals, session)
-    raise ValueError(f"neither a closed nor an open load: {value!r}")
+    raise ValueError(f"found {value!r}, expected a closed or an open load")
 
 
 def _profile_from_plan(value: Any) -> Profile:
@@ -244,7 +244,7 @@ def _think_from_plan(value: dict[str, Any] | None) -> ThinkTime | None:
             return Think(float(shortest_s), float(longest_s))
         case {"exponential_s": mean_s}:
             return ExponentialThink(float(mean_s))
-    raise ValueError(f"not a think time: {value!r}")
+    raise ValueError(f"found {value!r}, expected a think time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,20 +263,20 @@ class Tls:
     """TLS settings of a target that begins with https://. Paths of PEM files are relative to the engine's folder."""
 
     ca: str | None = None
-    """Authorities that replace the system's trusted authorities."""
+    """PEM file of the authorities to trust, in place of the system's trusted authorities."""
     certificate: str | None = None
-    """The client certificate for a server that requests one; needs `key`."""
+    """PEM file of the client certificate for a server that requests a certificate. Needs `key`."""
     key: str | None = None
     insecure: bool = False
-    """Whether any certificate of the server is accepted."""
+    """Whether the client accepts any certificate of the server."""
     server_name: str | None = None
-    """The name to request, and to expect in the certificate, in place of the URL's host."""
+    """Server name for the TLS handshake and the certificate check, in place of the URL's host."""
     resumption: bool = True
     """Whether a connection may resume the TLS session of an earlier connection."""
 
 
 def _plan_key(default: Any, key: str, write: Callable[[Any], Any] = lambda value: value) -> Any:
-    """Declares a field of the plan's JSON, left out at its default."""
+    """Declares a field of the plan with its key in the JSON. The JSON omits a field with its default value."""
     return field(default=default, metadata={"key": key, "write": write})
 
 
@@ -292,39 +292,39 @@ class LoadPlan:
     address: str | None = _plan_key(None, "address")
     """IP address and port to connect to, in place of the target's host."""
     keep_alive: bool = _plan_key(True, "keep_alive")
-    """Whether a connection carries many requests; otherwise each request makes its own connection."""
+    """Whether a connection carries many requests. Otherwise each request makes its own connection."""
     targets: tuple[str, ...] = _plan_key((), "targets", list)
-    """The URLs of several targets, which replace the request's URL. Connections take the targets in turn."""
+    """URLs of several targets, which replace the request's URL. Connections take the targets in turn."""
     pipeline: int = _plan_key(1, "pipeline")
     """Maximum number of requests in flight on a connection."""
     local_addresses: tuple[str, ...] = _plan_key((), "local_addresses", list)
-    """Addresses of this machine from which connections are made, in turn. Each has about 28,000 ports to one server."""
+    """Addresses of this machine that connections use in turn. Each address has about 28,000 ports to one server."""
     tls: Tls | None = _plan_key(None, "tls", asdict)
     kernel_timestamps: bool = _plan_key(False, "kernel_timestamps")
     """Whether a response's arrival is the time when the kernel receives it, not when the generator reads it."""
     expected_status: tuple[int, ...] | None = None
-    """Statuses of right responses; None: every status below 400."""
+    """Statuses of correct responses. None means every status below 400."""
     threads: int = 1
     cpus: tuple[int, ...] = ()
     requests: int | None = _plan_key(None, "requests")
-    """Number of requests of the whole load; None: the duration ends the load."""
+    """Number of requests of the whole load. None if the duration ends the load."""
     until_first_failure: bool = _plan_key(False, "until", lambda _: "first_failure")
-    """Whether the first request that fails ends the load."""
+    """Whether the first failed request ends the load."""
     seed: int = _plan_key(0, "seed")
     """Seed of the random think times, Poisson arrivals and values of a scenario."""
     scenario: dict[str, Any] | None = _plan_key(None, "scenario")
-    """The requests of users, from `weir.Scenario.to_plan()`. They replace `request` except for its target."""
+    """The requests of users, from `weir.Scenario.to_plan()`, which replace `request` except for its target."""
     request_log: str | None = _plan_key(None, "request_log")
-    """Path of the request log, relative to the engine's folder; see `weir.model.request_log`."""
+    """Path of the request log, relative to the engine's working directory. See `weir.model.request_log`."""
     part: tuple[int, int] | None = _plan_key(None, "part", lambda part: {"first": part[0], "of": part[1]})
-    """If several engines share the load: this engine's first thread, from 0, and the threads of all engines."""
+    """If several engines share the load: this engine's first thread, from 0, and the total number of threads."""
     held: bool = _plan_key(False, "held")
     """Whether the load opens its connections and then waits for a start time."""
 
     def answered_to_the_end(self) -> "LoadPlan":
-        """Returns the same load without new requests from `duration_s` on. The load ends with the last response, at most
-        `timeout_s` later, and so leaves no request in the server. A pipelined load is returned unchanged, because its
-        users cannot stop before the load ends."""
+        """Returns the same load without new requests from `duration_s` on. The load ends with its last response, at
+        most `timeout_s` later, so that the server has no unfinished request. A pipelined load is returned unchanged,
+        because its users cannot stop before the load ends."""
         if self.pipeline > 1:
             return self
         ending = replace(self, duration_s=self.duration_s + self.timeout_s)
@@ -341,7 +341,7 @@ class LoadPlan:
 
     @property
     def ends_by_itself(self) -> bool:
-        """Whether another condition than the time may end the load."""
+        """Whether a condition other than the duration may end the load."""
         users_leave = isinstance(self.load, ClosedLoad) and self.load.requests_per_user is not None
         return self.requests is not None or self.until_first_failure or users_leave
 

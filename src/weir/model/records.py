@@ -10,17 +10,17 @@ from weir.model.hdr import Hdr
 
 Validity = Literal["valid", "suspect", "invalid"]
 CLOCKS = ("response_time", "service_time", "schedule_lag", "connect_time", "time_to_first_byte")
-"""The clocks of a load. Each has `<clock>_us` in the summary and a histogram `<clock>_ns`."""
+"""Names of the times that weir measures. Each has the key `<clock>_us` in the summary and a histogram `<clock>_ns`."""
 
 
 class Record(BaseModel):
-    """A line, or a part of a line."""
+    """A line of the engine's output, or a part of such a line."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
 class Quantiles(Record):
-    """Statistics of one clock, in microseconds; None without samples."""
+    """Statistics of one clock, in microseconds. All are None without samples."""
 
     mean: float | None = None
     """The arithmetic mean."""
@@ -47,8 +47,8 @@ class Quantiles(Record):
 
     @classmethod
     def from_counts(cls, counts: Mapping[int, int], max_us: float | None) -> Self:
-        """Returns the statistics of a histogram in nanoseconds, as the engine computes them, from the samples by bucket
-        index. `max_us` is the exact maximum, because buckets round it."""
+        """Returns statistics as the engine computes them. `counts` has the number of samples in each bucket of a
+        histogram in nanoseconds. `max_us` is the exact maximum, because buckets round values."""
         if not counts:
             return cls()
         times = Hdr(counts)
@@ -60,9 +60,9 @@ class Quantiles(Record):
 PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
 """The percentiles of `Quantiles`, with their shares."""
 LIVE_PERCENTILES = {name: PERCENTILES[name] for name in ("p50", "p90", "p99")}
-"""The percentiles that weir shows of a part of a load."""
+"""The percentiles that weir shows for a part of a load."""
 BUSY_FRACTION = 0.85
-"""From this share of busy time on, a CPU or a generator may be the limit, because queues empty only now and then. The
+"""Share of busy time from which a CPU or a generator may be the limit, because its queues are rarely empty. The
 engine's verdict has the same threshold."""
 
 
@@ -70,15 +70,15 @@ class RequestCounts(Record):
     """Counts of requests: intended = ok + failed + unanswered + unsent."""
 
     intended: int
-    """Requests that were due, sent or not."""
+    """Requests that were due, whether sent or not."""
     sent: int
     """Requests that the generator wrote."""
     completed: int
-    """Requests with a whole response, right or wrong: ok + `errors.check`."""
+    """Requests with a whole response, correct or wrong: ok + `errors.check`."""
     ok: int
-    """Requests with a right response."""
+    """Requests with a correct response."""
     failed: int
-    """Requests with no response or a wrong one: the sum of `errors`."""
+    """Requests without a whole response, or with a wrong response: the sum of `errors`."""
     unanswered: int
     """Requests in flight at the end of the load."""
     unsent: int
@@ -86,7 +86,7 @@ class RequestCounts(Record):
 
     @classmethod
     def from_outcomes(cls, *, ok: int, failed: int, wrong: int = 0, unanswered: int = 0, unsent: int = 0) -> Self:
-        """Returns all counts, from the number of requests with each outcome. `wrong`: the failed requests with a whole response."""
+        """Returns all counts from the number of requests by outcome. `wrong`: failed requests with a whole response."""
         sent = ok + failed + unanswered
         outcomes = {"ok": ok, "failed": failed, "unanswered": unanswered, "unsent": unsent}
         return cls(intended=sent + unsent, sent=sent, completed=ok + wrong, **outcomes)
@@ -96,19 +96,19 @@ class ErrorCounts(Record):
     """Number of failed requests of each kind."""
 
     connect: int = 0
-    """No connection could be made, TLS included."""
+    """The connection or its TLS handshake failed."""
     timeout: int = 0
-    """No whole response arrived within the timeout."""
+    """A whole response did not arrive within the timeout."""
     reset: int = 0
     """The connection ended before the whole response arrived."""
     protocol: int = 0
     """The response is not HTTP."""
     check: int = 0
-    """A whole response arrived but is wrong."""
+    """A whole response arrived, but it is wrong."""
 
 
 class ByteCounts(Record):
-    """Bytes of requests and responses with their heads, without the bytes of TLS, TCP and lower layers."""
+    """Bytes of requests and responses with their heads, without TLS, TCP and lower layers."""
 
     sent: int = 0
     """Bytes of requests."""
@@ -133,7 +133,7 @@ class FirstAnswer(Record):
     status: int
     """Status of the response."""
     server: str = ""
-    """Server header of the response; empty if it has none."""
+    """Server header of the response. Empty if the response has no such header."""
     body_bytes: int
     """Length of the body of the response."""
 
@@ -144,16 +144,16 @@ class RequestLogUse(Record):
     records: int
     """Records in the file."""
     lost: int
-    """Records that weir could not write because the disk was too slow or full; then `verdict` has a reason."""
+    """Records that weir could not write, because the disk was too slow or full. If any: `verdict` has a reason."""
     problem: str | None = None
-    """Why the disk accepted no more records."""
+    """Why the disk did not accept more records."""
 
 
 class GeneratorUse(Record):
     """CPU and memory of the generator itself. Fractions are shares of the CPU time available to its threads."""
 
     version: str
-    """Version of weir-engine, or name and version of another program; empty if the load was killed."""
+    """Version of weir-engine, or name and version of another program. Empty if the generator was killed."""
     cpu_fraction: float
     """Share of CPU time that the process used."""
     busy_fraction: float | None = None
@@ -164,24 +164,24 @@ class GeneratorUse(Record):
     threads: int
     """Number of threads that carried the load."""
     cpus: list[int]
-    """CPUs to which the threads are bound; empty: not bound."""
+    """CPUs to which the threads are bound. Empty if the threads are not bound."""
     max_rate_rps: float | None = None
-    """Throughput of the generator on a null server; None if not measured. `weir load` adds this key."""
+    """Throughput of the generator on a null server. None if not measured. `weir load` adds this key."""
     kernel_timestamps: KernelTimestamps | None = None
-    """Use of kernel timestamps; None if not requested."""
+    """Use of kernel timestamps. None if not requested."""
     clock: str | None = Field(default=None, exclude_if=lambda clock: clock is None)
-    """For another program, the begin and end of its response times; None for weir's engine."""
+    """For another program: the events at which its response times begin and end. None for weir's engine."""
 
 
 class Verdict(Record):
     """The engine's judgement on its own figures."""
 
     validity: Validity
-    """`valid`: no objection; `suspect`: read the reasons; `invalid`: the figures do not describe the server."""
+    """`valid`: no problem found. `suspect`: read the reasons. `invalid`: the figures do not describe the server."""
     reasons: list[str] = Field(default_factory=list)
     """One sentence for each reason: observation, limit and probable cause."""
     kinds: list[str] = Field(default_factory=list)
-    """The kind of each reason; empty if unknown."""
+    """The kind of each reason. Empty if unknown."""
 
     @property
     def lines(self) -> list[str]:
@@ -204,13 +204,13 @@ class UntilFailure(Record):
     """Figures before the first failure."""
 
     requests_before: int
-    """Right responses before the first failure."""
+    """Correct responses before the first failure."""
     highest_throughput_rps: float
-    """Highest throughput of these responses over one second of whole intervals; over all of a shorter load."""
+    """Highest throughput of these responses over one second of whole intervals, or over the whole of a shorter load."""
     mean_response_time_us: float | None = None
     """Mean response time of these responses."""
     at_s: float | None = None
-    """Time of the first failure; None if no request failed."""
+    """Time of the first failure. None if no request failed."""
     kind: str | None = None
     """Kind of the first failure, a key of `errors`."""
 
@@ -257,13 +257,13 @@ class TargetSummary(StepSummary):
 LOST_AGENT = "lost_agent"
 """Kind of a verdict's reason: the load lost an agent."""
 FEWER_AGENTS = "fewer_agents"
-"""Kind of a verdict's reason: agents were lost before the load, and the other agents generated the load."""
+"""Kind of a verdict's reason: weir lost agents before the load, and the other agents generated the load."""
 LATE_AGENT = "late_agent"
 """Kind of a verdict's reason: an agent began late."""
 
 
 class AgentSummary(Record):
-    """One agent's part of a load, on a machine of its own."""
+    """One agent's part of a load. Each agent runs on its own machine."""
 
     name: str
     """Name of the agent's node in the cluster."""
@@ -284,8 +284,7 @@ class AgentSummary(Record):
 
 
 class LoadSummary(Record):
-    """The JSON of one load (`weir load --json`). The engine computes the summary. `weir load` adds some keys, which are
-    None otherwise."""
+    """The JSON of one load (`weir load --json`), computed by the engine. `weir load` adds some keys, otherwise None."""
 
     schema_number: int = Field(alias="schema")
     """The version of this format: 1."""
@@ -308,41 +307,41 @@ class LoadSummary(Record):
     connect_time_us: Quantiles
     """Time to make a connection."""
     tls_handshake_us: Quantiles | None = None
-    """Time of the TLS handshake; None without TLS."""
+    """Time of the TLS handshake. None without TLS."""
     time_to_first_byte_us: Quantiles
     """Time from the write of the request to the first byte of its response."""
     read_time_us: Quantiles | None = None
-    """Time from the first to the last byte of a response. It has only mean, min and max; None if unknown."""
+    """Time from the first to the last byte of a response: only mean, min and max. None if unknown."""
     bytes: ByteCounts
     first_answer: FirstAnswer | None = None
-    """The first response; None without a response, or if unknown."""
+    """The first response. None without a response, or if unknown."""
     other_length: int = 0
     """Number of responses whose body has another length than the first response."""
     generator: GeneratorUse
     fairness: Fairness | None = None
     until_failure: UntilFailure | None = None
-    """Figures before the first failure; only with `--until-failure`."""
+    """Figures before the first failure. Only with `--until-failure`."""
     steps: dict[str, StepSummary] | None = Field(default=None, exclude_if=lambda steps: steps is None)
-    """A dict from the name of each step to its figures; None without a scenario."""
+    """A dict from the name of each step to its figures. None without a scenario."""
     targets: list[TargetSummary] | None = Field(default=None, exclude_if=lambda targets: targets is None)
-    """The targets in the order of the plan; None with a single target."""
+    """The targets in the order of the plan. None with a single target."""
     request_log: RequestLogUse | None = Field(default=None, exclude_if=lambda log: log is None)
-    """Size of the request log; None if not requested."""
+    """Size of the request log. None if not requested."""
     agents: list[AgentSummary] | None = Field(default=None, exclude_if=lambda agents: agents is None)
-    """The parts of a load that several agents share; None for a single engine."""
+    """The parts of a load that several agents share. None for a single engine."""
     verdict: Verdict
     slowest: list[SlowRequest] | None = Field(default=None, exclude_if=lambda slowest: slowest is None)
     """The ten requests with the longest response times, the slowest first."""
     objectives: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda objectives: objectives is None)
-    """Each objective with its measured value; None without objectives."""
+    """Each objective with its measured value. None without objectives."""
     aborted: dict[str, Any] | None = Field(default=None, exclude_if=lambda aborted: aborted is None)
-    """The condition that stopped the load early, in the form of an objective; None if no condition stopped it."""
+    """The condition that stopped the load early, in the form of an objective. None if no condition stopped the load."""
 
     @classmethod
     def from_figures(cls, requests: RequestCounts, duration_s: float, **figures: Any) -> Self:
-        """Returns the summary of a load (or of a part of a load) that the engine did not summarize. `figures` are
-        fields, None if unknown. Unknown clocks and counts stay empty, an unknown throughput is computed, and an unknown
-        verdict is valid."""
+        """Returns a summary for a load (or a part of a load) without the engine's summary. `figures` are fields, None
+        if unknown. Unknown clocks and counts stay empty. An unknown throughput is computed. An unknown verdict is
+        valid."""
         usual = {
             "schema_number": 1,
             "target": "",
@@ -358,7 +357,7 @@ class LoadSummary(Record):
 
     @property
     def limit_sentence(self) -> str:
-        """A sentence on throughput and the generator's own limit; empty if weir did not measure the limit."""
+        """A sentence on throughput and the generator's own limit. Empty if weir did not measure the limit."""
         most, reached = self.generator.max_rate_rps, self.throughput_rps
         if not most:
             return ""
@@ -369,7 +368,7 @@ class LoadSummary(Record):
 
 
 class LoadReady(Record):
-    """The record `ready`: the connections of a held load are open."""
+    """The record `ready`: a held load has opened its connections."""
 
     connected: int
     soonest_monotonic_ns: int
@@ -377,7 +376,7 @@ class LoadReady(Record):
 
 
 class LoadStarted(Record):
-    """The record `hello` of a load: the clock has started."""
+    """The record `hello` of a load: the load's clock has started."""
 
     version: str
     pid: int
@@ -392,7 +391,7 @@ class LoadStarted(Record):
 
 
 class IntervalQuantiles(Record):
-    """Response times of one interval, in microseconds; None if nothing completed."""
+    """Response times of one interval, in microseconds. All are None if no request completed."""
 
     mean: float | None = None
     p50: float | None = None
@@ -456,7 +455,7 @@ THREAD_STATES = tuple(THREAD_STATE_WORDS)
 
 
 class PoolTimes(Record):
-    """Threads with one name: their number, and the thread-seconds in each state since the observation began."""
+    """Threads with one name: their number, and thread-seconds in each state since the observation began."""
 
     pool: str
     threads: int
@@ -472,7 +471,7 @@ class PoolTimes(Record):
 
 
 class SocketCounts(Record):
-    """TCP sockets by state; `in_use` counts all except time-wait."""
+    """TCP sockets by state. `in_use` counts all except time-wait."""
 
     established: int
     time_wait: int
@@ -481,7 +480,7 @@ class SocketCounts(Record):
 
 
 class NetworkSample(Record):
-    """One network namespace; its counters start when the namespace starts."""
+    """One network namespace. The counters start when the namespace starts."""
 
     tcp_retransmits: int
     listen_overflows: int
@@ -493,9 +492,9 @@ class NetworkSample(Record):
 
 
 class GroupSample(Record):
-    """One started process and its descendants. Counters are cumulative and include children that ended. None: the
-    observer may not read the value. Memory, faults, `network` and `threads_by_state` are also None if this sample omits
-    them. `docs/reference/engine.md` explains each field."""
+    """One started process and its descendants. Counters are cumulative and include children that ended. A field is None
+    if the observer may not read the value. Memory, faults, `network` and `threads_by_state` are also None if this
+    sample omits them. `docs/reference/engine.md` explains each field."""
 
     name: str
     tier: str
@@ -524,7 +523,7 @@ class GroupSample(Record):
 
 
 class CpuSample(Record):
-    """One CPU of the machine since boot, in seconds."""
+    """Times of one CPU of the machine since boot, in seconds."""
 
     cpu: int
     user_s: float
@@ -537,7 +536,7 @@ class CpuSample(Record):
 
 
 class Pressure(Record):
-    """Time since boot in which some tasks, and in which all tasks, waited for a resource (PSI)."""
+    """Seconds since boot in which some tasks, and in which all tasks, waited for a resource (PSI)."""
 
     some_s: float
     full_s: float
@@ -560,7 +559,7 @@ class ObserverCost(Record):
 
 
 class Sample(Record):
-    """A reading of the processes and of the machine. `network` and `pressure` are None if this reading omits them."""
+    """A reading of the processes and of the machine. `network` and `pressure` are None if the reading omits them."""
 
     t_ns: int
     groups: list[GroupSample]

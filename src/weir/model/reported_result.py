@@ -1,4 +1,4 @@
-"""The result of one load as a tool, a publication or weir itself reports it, with the rounding of each figure."""
+"""The result of one load in a report by a tool, a publication or weir itself, with the rounding of each figure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Figure:
 
     @classmethod
     def printed(cls, text: str, unit: float = 1.0) -> "Figure":
-        """Parses a printed number in a unit: "0.0060" s is 6.0 ms ± 0.05. Raises ValueError: the text is no number."""
+        """Parses a printed number in a unit: "0.0060" s is 6.0 ms ± 0.05 ms. Raises ValueError for any other text."""
         mantissa, _, exponent = text.strip().lower().partition("e")
         decimals = len(mantissa.partition(".")[2]) - int(exponent or 0)
         return cls(float(text) * unit, 0.5 * 10.0**-decimals * unit)
@@ -29,15 +29,15 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedResult:
-    """The reported figures of one load; None: the report lacks the figure. Times are in seconds."""
+    """The reported figures of one load, with times in seconds. A figure is None if the report lacks it."""
 
     name: str
     tool: str | None = None
-    """The program that printed the report, if that explains an error."""
+    """The program that printed the report, if its name helps to explain an error."""
     users: int | None = None
-    """Number of connections or virtual users of a closed loop; each has one request at a time."""
+    """Number of connections or virtual users of a closed loop. Each has one request at a time."""
     think_s: Figure = Figure(0.0)
-    """Mean pause of a user between a response and its next request; `rounding` is the error of a random mean."""
+    """Mean pause of a user between a response and the next request. `rounding` is the error of a random mean."""
     ramp_s: float = 0.0
     """Time in which the users start, one after the other."""
     loops: int | None = None
@@ -52,9 +52,9 @@ class ReportedResult:
     """Number of requests, in addition to `requests`, that were due but never sent."""
     intended: int | None = None
     fates: Mapping[str, int] = field(default_factory=dict)
-    """A dict from outcome (`ok`, `failed` and others) to its part of `intended`. Outcomes exclude one another."""
+    """A dict from outcome (`ok`, `failed` and others) to number of requests. Each request has only one outcome."""
     errors: Mapping[str, int] = field(default_factory=dict)
-    """A dict from kind to number of failed requests, also outside `requests`. `check`: wrong responses."""
+    """A dict from kind to number of failed requests, also outside `requests`. `check` means wrong responses."""
     mean_s: Figure | None = None
     stdev_s: Figure | None = None
     min_s: Figure | None = None
@@ -68,4 +68,4 @@ class ReportedResult:
     cpu_s: Figure | None = None
     """CPU time that the server's processes used during `duration_s`."""
     cpus: float | None = None
-    """Number of CPUs of the server; with a quota it may be a fraction."""
+    """Number of CPUs of the server. With a quota, the number may be a fraction."""

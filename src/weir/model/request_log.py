@@ -1,5 +1,5 @@
-"""The request log of the engine: a record for each request (`docs/reference/engine.md`). Times are nanoseconds since
-the start of the load; -1 for an event that never happened."""
+"""The request log of the engine, with a record for each request (`docs/reference/engine.md`). Times are nanoseconds
+since the start of the load. The time -1 means that the event did not happen."""
 
 from os import PathLike
 from typing import Any
@@ -14,15 +14,15 @@ REQUEST_DTYPE = np.dtype([
 ])  # fmt: skip
 """One record: 64 bytes."""
 OUTCOMES = ("ok", "connect", "timeout", "reset", "protocol", "check", "unanswered")
-"""The outcomes that the numbers in `outcome` mean."""
+"""Names of the outcomes. The number in `outcome` is the index of the name."""
 NO_STEP = 65535
 """Value of `step` for a scenario's request that failed before its step was known."""
 
 
 def read_requests(path: str | PathLike[str]) -> NDArray[Any]:
     """Returns the records of a request log in the order of the file. The requests of each load thread are in the order
-    of their ends. The array of `REQUEST_DTYPE` is mapped from the file and read-only; `requests["status"]` is a column.
-    If a killed load cut off the last record, this record is omitted. Raises OSError: the file cannot be read."""
+    of their ends. The array of `REQUEST_DTYPE` is read-only and mapped from the file, so `requests["status"]` is a
+    column. The array omits a last record that a killed load cut off. Raises OSError if the file cannot be read."""
     with open(path, "rb") as file:
         count = file.seek(0, 2) // REQUEST_DTYPE.itemsize
         if not count:

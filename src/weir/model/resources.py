@@ -1,5 +1,4 @@
-"""The resources that a stack's processes used during the measured window of a trial: in total, by tier, and by state of
-their threads."""
+"""Resources that a stack's processes used in the measured window of a trial: total, by tier and by thread state."""
 
 from dataclasses import dataclass, field
 
@@ -20,14 +19,14 @@ class PoolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkUse:
-    """Changes of a network namespace's counters from the last reading before the window to the first after it."""
+    """Changes of a network namespace's counters, from the last reading before to the first reading after the window."""
 
     tcp_retransmits: int
     """TCP segments sent again."""
     listen_overflows: int
-    """Connections for which an accept queue had no space."""
+    """Connections that arrived at a full accept queue."""
     listen_drops: int
-    """Connections lost for this (`listen_overflows`) or another reason."""
+    """Connections that the kernel dropped because of a full accept queue, or for another reason."""
     received_bytes: int
     """Bytes received on all interfaces except loopback."""
     sent_bytes: int
@@ -53,7 +52,7 @@ class TierResources:
     pss_bytes: int | None
     """Proportional set size under load, from the last memory sweep of the window."""
     private_bytes: int | None
-    """Memory that no other process shares, from the same sweep."""
+    """Memory that no other process shares, from the same memory sweep."""
     swap_bytes: int | None = None
     """Memory that is swapped out."""
     peak_descriptors: int | None = None
@@ -63,9 +62,9 @@ class TierResources:
     major_faults: int | None = None
     """Page faults that waited for a disk."""
     voluntary_switches: int | None = None
-    """How often a thread gave up its CPU to wait."""
+    """Number of times that a thread gave up its CPU to wait."""
     involuntary_switches: int | None = None
-    """How often the kernel took a CPU from a thread."""
+    """Number of times that the kernel took a CPU from a thread."""
     disk_read_bytes: int | None = None
     """Bytes read from storage."""
     disk_written_bytes: int | None = None
@@ -79,13 +78,13 @@ class TierResources:
     throttled_s: float | None = None
     """Time for which CPU quotas stopped the processes, added up over CPUs."""
     network: NetworkUse | None = None
-    """The tier's own network namespace, or None; for the stack, the machine's namespace."""
+    """Counters of the tier's own network namespace, or None. For the stack: the machine's namespace."""
     pools: list[PoolUse] = field(default_factory=list)
     """The threads of the tier, grouped by name."""
 
     @property
     def cpu_s(self) -> float:
-        """User and system time."""
+        """CPU time in user and kernel mode, in seconds."""
         return self.cpu_user_s + self.cpu_system_s
 
 
@@ -94,7 +93,7 @@ class StackResources(TierResources):
     """Resources of all tiers together, and counters of the machine."""
 
     steal_fraction: float | None
-    """Share of the stack's CPU time that the hypervisor gave to others during the window."""
+    """Share of the stack's CPU time that the hypervisor took during the window."""
     tiers: dict[str, TierResources] = field(default_factory=dict)
     """A dict from tier to its resources, including services."""
     pressure: dict[str, float] = field(default_factory=dict)
@@ -106,6 +105,6 @@ class StackResources(TierResources):
 
     @property
     def networks(self) -> list[NetworkUse]:
-        """All network namespaces that were read: the machine's, and those of tiers."""
+        """All network namespaces that weir read: the machine's and the tiers'."""
         found = [self.network, *(tier.network for tier in self.tiers.values())]
         return [network for network in found if network is not None]

@@ -11,23 +11,23 @@ from weir.model.service_work import ServiceWork
 from weir.model.verdict import TrialVerdict
 
 Arm = Literal["main", "aa"]
-"""`aa`: the second copy of a stack in every block, which shows the difference of identical systems."""
+"""`aa` is the second copy of a stack in every block. The two copies show the difference between identical systems."""
 WEIR = "weir"
 """The name of weir's own engine as a generator."""
 GENERATOR = "generator"
-"""Name of the coordinate of cells if a study varies the generator."""
+"""Name of the cells' coordinate for the generator, if a study varies the generator."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpperBound:
-    """An upper bound of a cell's throughput, computed and not measured."""
+    """A computed upper bound of a cell's throughput."""
 
     of: Literal["stack", "load", "upstream"]
     """The part that sets the bound."""
     throughput_rps: float
     """Upper bound of the throughput."""
     because: str
-    """The computation. Example: '50 threads ÷ 0.5 s'."""
+    """The computation of the bound. Example: '50 threads ÷ 0.5 s'."""
     at_once: int | None = None
     """For a bound of the stack: the maximum number of requests that the stack processes at a time."""
     wait_s: float | None = None
@@ -52,16 +52,16 @@ class Cell:
     replicas: int = 1
     """Number of processes of the stack, each on its own port."""
     cpus: int | None = None
-    """Number of CPUs of the stack if the study varies it; None: the number in the run's placement."""
+    """Number of CPUs of the stack if the study varies it. None: the number in the run's placement."""
     started: bool = True
-    """Whether weir starts the server; False for an external server, which already runs."""
+    """Whether weir starts the server. False for an external server, which already runs."""
     generator: str = WEIR
     """The program that generates the load: `weir`, or the name of another tool."""
     coordinates: dict[str, str] = field(default_factory=dict)
-    """Settings besides workload and load that the study varies and this stack has: limits, replicas, cpus. weir
-    compares two cells only if they agree on all coordinates that both have."""
+    """Settings of the stack besides workload and load that the study varies: limits, replicas, cpus. weir compares two
+    cells only if they agree on all common coordinates."""
     upper_bounds: tuple[UpperBound, ...] = ()
-    """Upper bounds of the cell's throughput, the lowest first; empty if none is known in advance."""
+    """Upper bounds of the cell's throughput, the lowest first. Empty if no bound is known in advance."""
 
     @property
     def stack_label(self) -> str:
@@ -91,14 +91,14 @@ def coordinate_text(name: str, value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Maximum use of a process and all its descendants."""
+    """Maximum CPU time and memory of a process and all its descendants."""
 
     cpus: float | None = None
-    """CPU time per second, in CPUs; None: all CPUs that the process is bound to."""
+    """CPU time per second, in CPUs. None: all CPUs to which the process is bound."""
     period_ms: float = 100.0
-    """Period in which the kernel grants that CPU time."""
+    """Period in milliseconds after which the kernel renews the CPU time."""
     memory_bytes: int | None = None
-    """Maximum memory; None: all memory of the machine. With a limit, the kernel swaps nothing out."""
+    """Maximum memory. None: all memory of the machine. With a limit, the kernel does not swap."""
 
     @property
     def words(self) -> str:
@@ -115,25 +115,25 @@ class Network:
     port: int
     """Port on which the stack listens inside its network."""
     published_port: int
-    """Port to which clients connect. The namespace translates it if it differs from `port`."""
+    """Port to which clients connect. The namespace translates this port if it differs from `port`."""
     delay_ms: float = 0.0
-    """Time added to a round trip, half of it in each direction."""
+    """Additional time of each round trip, half of it in each direction."""
     loss: float = 0.0
     """Share of packets that the network drops, in each direction."""
 
     @property
     def words(self) -> str:
-        """Example: `of its own; port 8000, published as 1234; 20 ms more a round trip; 1 % of packets lost`."""
+        """Network in words:
+        `separate; port 8000, published as 1234; 20 ms more per round trip; 1 % of packets lost`."""
         published = f", published as {self.published_port}" if self.published_port != self.port else ""
-        delay = [f"{self.delay_ms:g} ms more a round trip"] if self.delay_ms else []
+        delay = [f"{self.delay_ms:g} ms more per round trip"] if self.delay_ms else []
         loss = [f"{self.loss:.2%} of packets lost"] if self.loss else []
-        return "; ".join([f"of its own; port {self.port}{published}", *delay, *loss])
+        return "; ".join([f"separate; port {self.port}{published}", *delay, *loss])
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """CPUs of each role, and the limits of stack and services. Roles may share CPUs; weir prints the sentences in
-    `shared`."""
+    """CPUs of each role, and the limits of stack and services. `shared` has sentences on CPUs that roles share."""
 
     load: tuple[int, ...]
     stack: tuple[int, ...]
@@ -143,20 +143,21 @@ class Placement:
     limits: dict[str, Limits] = field(default_factory=dict)
     """A dict from tier to limits. Each process that weir starts in the tier has these limits for itself."""
     network: Network | None = None
-    """The stack's separate network; None: the stack is on loopback."""
+    """The stack's separate network. None if the stack is on loopback."""
     omitted_features: tuple[str, ...] = ()
-    """Sentences on features of the study that this machine lacks; the study allows weir to omit these features."""
+    """Sentences on features that this machine lacks, and that the study allows weir to omit."""
     advertised_address: str | None = None
-    """Address of this machine for agents; None: loads come from this machine."""
+    """Address of this machine for agents. None if loads come from this machine."""
     agent_threads: tuple[int, ...] = ()
     """Number of load threads of each agent. An agent's share of a load is proportional to this number."""
     services_on: str | None = None
-    """Node of the services; None: they run on this machine, on the CPUs `services`."""
+    """Node of the services. None if the services run on this machine, on the CPUs `services`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """A figure that a published study printed for a stack. Reports show it beside weir's; it is no target."""
+    """A stack's figure from a published study. Reports show the figure beside the measured figure, never as a
+    target."""
 
     stack: str
     metric: str
@@ -165,12 +166,12 @@ class PublishedFigure:
     source: str
     note: str = ""
     where: dict[str, str] = field(default_factory=dict)
-    """The points of the figure, selected by workload, connections, rate_rps and coordinates. Empty: all points."""
+    """Points of the figure, selected by workload, connections, rate_rps and coordinates. Empty for all points."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What a run was asked to measure, its settings, and the machine on which it ran."""
+    """Question and settings of a run, and the machine on which the run took place."""
 
     study: str
     title: str
@@ -195,11 +196,11 @@ class RunInfo:
     claims: tuple[str, ...] = ()
     """Claims of the published study, in weir's words."""
     study_folder: str = ""
-    """Folder of the study's file; a resumed run reads scenarios from there."""
+    """Folder of the study's file. A resumed run reads scenarios from this folder."""
 
     @property
     def first_look(self) -> int | None:
-        """The first block after which the width of the intervals may end the run; None: the width never ends it."""
+        """The first block after which the width of the intervals may end the run. None if the width never does."""
         look: int | None = self.environment.get("first_look")
         return look
 
@@ -223,7 +224,7 @@ class StopReason:
     text: str
     """The reason in a sentence."""
     added: int = 0
-    """How many of these blocks viewers of the live page added."""
+    """Number of these blocks that viewers of the live page added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,12 +244,12 @@ class MeasurementWindow:
     start_s: float
     end_s: float
     steady: bool | None
-    """Whether the load reached a steady state; None if unknown."""
+    """Whether the load reached a steady state. None if unknown."""
     why: str
     extended: bool = False
-    """Whether the load lasted longer than requested, in search of a steady state."""
+    """Whether weir extended the load to look for a steady state."""
     segments: tuple[Segment, ...] = ()
-    """The segments in the order of time; empty if unknown."""
+    """The segments in the order of time. Empty if unknown."""
 
     @property
     def is_whole(self) -> bool:
@@ -257,7 +258,7 @@ class MeasurementWindow:
 
 
 class CaptureResult(Record):
-    """The record `end` of a packet capture: the kernel's view of requests. `docs/reference/engine.md` explains it."""
+    """The record `end` of a packet capture: the requests that the kernel saw. See `docs/reference/engine.md`."""
 
     requests: int
     connections: int
@@ -272,7 +273,7 @@ class CaptureResult(Record):
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """The result of one trial. `summary` is None if nothing was measured."""
+    """The result of one trial. `summary` is None if weir did not measure anything."""
 
     verdict: TrialVerdict
     summary: LoadSummary | None = None
@@ -280,28 +281,28 @@ class TrialResult:
     resources: StackResources | None = None
     load_started_monotonic_ns: int | None = None
     ready_s: float | None = None
-    """Time from the start of the process to its first right response."""
+    """Time from the start of the process to its first correct response."""
     artifact_bytes: int | None = None
-    """Size of the stack's build artifact; None if its manifest names none."""
+    """Size of the stack's build artifact. None if the manifest does not name an artifact."""
     runtime: str = ""
-    """Version line of the stack's runtime; empty if the program needs none. Example: `openjdk 17.0.15 2025-04-15`."""
+    """Version line of the stack's runtime. Empty if the program needs no runtime. Example:
+    `openjdk 17.0.15 2025-04-15`."""
     isolation: str = ""
     logs: dict[str, str] = field(default_factory=dict)
     """A dict from process name to its log file, relative to the run folder."""
     window: MeasurementWindow | None = None
     whole_load: LoadSummary | None = None
-    """The generator's summary of the whole load, if only a part of it counts; it includes failures outside that
-    part."""
+    """The generator's summary of the whole load, with all failures. None if the whole load counts."""
     phases_s: dict[str, float] = field(default_factory=dict)
     """Duration of each phase (`findings.trial_phases.PHASES`), and the `total`."""
     work: tuple[ServiceWork, ...] = ()
     """Work of the stack's services over the whole load, from the services' own counters."""
     discrepancies: tuple[str, ...] = ()
-    """Sentences on the workload's invariants that did not hold after the load."""
+    """Sentences on invariants of the workload that did not hold after the load."""
     reported_result: ReportedResult | None = None
-    """Report of a generator other than weir's, with the rounding of each figure."""
+    """The report of a generator other than weir's engine, with the rounding of each figure."""
     tap: CaptureResult | None = None
-    """The requests as the kernel saw them, if the study asks for a packet capture (`method.tap`)."""
+    """Requests that the kernel saw, if the study captures packets (`method.tap`)."""
     histograms: dict[str, bytes] = field(default_factory=dict)
     """A dict from clock (`response_time_ns` and others) to HdrHistogram V2. If only a part of the load counts,
     `response_time_ns` covers that part, and `whole_load_response_time_ns` and others cover the whole load."""
@@ -309,12 +310,12 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One cell that ran once, on a fresh process."""
+    """One run of a cell, on a fresh process."""
 
     id: int
     cell: Cell
     block: int
-    """Number of the block, from 1. The retry of a rejected trial has the same block."""
+    """Number of the block, from 1. A retry of a rejected trial has the same block."""
     position: int
     """Position in the block's random order, from 0."""
     attempt: int
@@ -330,14 +331,14 @@ class TrialEvent:
     kind: str
     detail: str
     duration_s: float | None = None
-    """Duration of the event; None for an event without duration."""
+    """Duration of the event. None for an event without duration."""
 
 
 _MACHINE = (
     "kernel", "architecture", "cpu_model", "cpus", "cpus_available", "governor", "memory_bytes", "libc", "isolation",
     "compilers_first",
 )  # fmt: skip
-"""Keys of the environment that must be equal. Load averages, limits and omitted stacks may differ."""
+"""Keys of the environment that must be equal in two runs. Load averages, limits and omitted stacks may differ."""
 
 
 def compare_environments(base: RunInfo, head: RunInfo) -> list[str]:

@@ -1,4 +1,4 @@
-"""Templates: texts with placeholders in double braces. Workloads, scenarios and the engine share this grammar. A
+"""Parses templates: texts with placeholders in double braces. Workloads, scenarios and the engine share the grammar. A
 placeholder begins with `{{`, ends with the next `}}` and has no brace inside, so that JSON may surround a placeholder:
 `{"id":{{int 1 9}}}`. `tests/data/templates.json` has texts that test both this module and the engine's parser."""
 
@@ -11,8 +11,8 @@ _INT_RANGE = range(-(1 << 63), 1 << 63)
 
 
 def pieces(template: str) -> Iterator[str | list[str]]:
-    """Yields a template's texts as strings and its placeholders as lists of words, in order. Raises ValueError: a
-    placeholder is not closed, or `int` or `word` have wrong arguments."""
+    """Yields a template's texts as strings and its placeholders as lists of words, in order. Raises ValueError if a
+    placeholder is not closed, or if `int` or `word` have wrong arguments."""
     end = 0
     for match in _PLACEHOLDER.finditer(template):
         yield _check_text(template[end : match.start()])
@@ -42,8 +42,8 @@ def _parse_placeholder(inside: str) -> list[str]:
             return words
         case [name] if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name not in ("int", "word", "csv", "json"):
             return words
-    known = "{{seq}}, {{uuid}}, {{int LOW HIGH}}, {{word LENGTH}}, {{csv FEEDER.COLUMN}}, {{json FEEDER.KEY}} or {{VARIABLE}}"
-    raise ValueError(f"unknown placeholder {{{{{inside}}}}}; expected {known}")
+    known = "{{seq}}, {{uuid}}, {{int LOW HIGH}}, {{word LENGTH}}, {{csv FEEDER.COLUMN}}, {{json FEEDER.KEY}}"
+    raise ValueError(f"unknown placeholder {{{{{inside}}}}}; expected {known} or {{{{VARIABLE}}}}")
 
 
 def _is_int(text: str) -> bool:

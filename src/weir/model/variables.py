@@ -7,8 +7,7 @@ class Variable(StrEnum):
     """An environment variable and its effect."""
 
     CACHE = "WEIR_CACHE"
-    """Cache folder of built stacks, programs of databases and filled datasets. Default: `weir` in the user's cache
-    directory."""
+    """Folder for built stacks, database programs and filled datasets. Default: `weir` in the user's cache directory."""
     STACKS = "WEIR_STACKS"
     """Folders with your own stacks, separated by `:`. weir finds every `stack.toml` below them."""
     ENGINE = "WEIR_ENGINE"
@@ -23,9 +22,9 @@ class Variable(StrEnum):
     CACHE_HOME = "XDG_CACHE_HOME"
     """The user's cache directory. Default: `~/.cache`."""
     JAVA_HOME = "JAVA_HOME"
-    """The JDK that weir tries first for a stack. If this JDK is too old, weir tries others."""
+    """The JDK that weir tries first for a stack. If this JDK is too old, weir tries other JDKs."""
     RAY_USE_TLS = "RAY_USE_TLS"
-    """A variable of Ray. Set it to `1` if the nodes of the cluster have `1`, too."""
+    """A variable of Ray. Set the variable to `1` if the nodes of the cluster have the value `1`."""
     NO_COLOR = "NO_COLOR"
     """If set, weir prints no colour. Colour never carries meaning alone."""
     TERM = "TERM"

@@ -1,4 +1,4 @@
-"""The verdict on a trial, and its reasons. `lab.trial_verdict` holds the rules."""
+"""The verdict on a trial, and its reasons. `lab.trial_verdict` has the rules."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ RANK: dict[Validity, int] = {"valid": 0, "suspect": 1, "invalid": 2}
 
 
 def worst(found: Iterable[Validity]) -> Validity:
-    """Returns the worst of several validities; `valid` if there are none."""
+    """Returns the worst of several validities, or `valid` if there are none."""
     return max(found, key=RANK.__getitem__, default="valid")
 
 
@@ -19,9 +19,9 @@ class Reason:
     """One observation: a fact, its limit, a probable cause and a next step."""
 
     kind: str
-    """The kind of the reason, the same text for all figures. Reports group reasons by kind."""
+    """Kind of the reason: a text without figures. Reports group reasons by kind."""
     validity: Validity
-    """The effect of the reason on the trial; `valid` means a note."""
+    """Effect of the reason on the trial. `valid` means a note."""
     fact: str
     threshold: str = ""
     cause: str = ""
@@ -36,13 +36,13 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class TrialVerdict:
-    """The judgement on a trial."""
+    """The reasons for the validity of a trial."""
 
     reasons: tuple[Reason, ...] = ()
 
     @classmethod
     def from_texts(cls, validity: Validity, texts: Iterable[str]) -> Self:
-        """Returns a verdict from the texts of another judge, such as the generator."""
+        """Returns a verdict from the texts of another program, such as the generator."""
         return cls(tuple(Reason("told", validity, text) for text in texts))
 
     @property

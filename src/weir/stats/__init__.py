@@ -1,6 +1,6 @@
 """Statistics of repeated trials: pure functions on numbers.
 
-Nothing here knows stacks, files or screens. The trial is the unit of evidence; docstrings contain formulas and sources.
+The functions do not use stacks, files or screens. A trial is one observation. Docstrings contain formulas and sources.
 """
 
 from weir.stats.bootstrap import MIN_BLOCKS

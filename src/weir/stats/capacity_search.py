@@ -1,9 +1,9 @@
-"""Searches for the capacity (the highest load that meets an objective) and for the knee (more users gain no
-throughput).
+"""Searches for the capacity and the knee of a system. The capacity is the highest load that meets an objective. Beyond
+the knee, more users hardly increase throughput.
 
-The caller passes the measurement as a function, so a search needs no server. The capacity search is MLRsearch
+The caller passes the measurement as a function, so a search does not need a server. The capacity search is MLRsearch
 (draft-ietf-bmwg-mlrsearch): short measurements find the neighbourhood of the capacity, long measurements decide. The
-two bounds of a search are no confidence interval. An interval needs several searches, each on a freshly started system.
+two bounds of a search are not a confidence interval. An interval needs several searches on freshly started systems.
 """
 
 import math
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from weir.stats.mean import Estimate, mean_interval
 
 MIN_SEARCHES = 5
-"""Minimum number of searches of an interval. With fewer searches it is too wide to be useful, and is not printed."""
+"""Minimum number of searches for a confidence interval. From fewer searches, an interval is too wide to be useful."""
 KNEE_SHARE = 0.95
 """The knee is the smallest number of users with at least this share of the highest throughput."""
 _FLAT_DOUBLINGS = 2
-"""The search for the highest throughput ends after this many doublings of the users without a gain."""
+"""Number of doublings of the users without a gain after which the search for the highest throughput ends."""
 _FOREVER_S = 1e9
 
 
@@ -26,13 +26,13 @@ class Goal:
     """The condition that a load must meet, and the precision of the search."""
 
     missed_share: float
-    """Maximum share of the intended requests that may miss the objective: 0.01 for a p99."""
+    """Maximum share of the intended requests that may miss the objective. Example: 0.01 for a p99."""
     shortest_s: float = 5.0
-    """Length of the short measurements, which find the neighbourhood of the capacity."""
+    """Duration of the short measurements, which find the neighbourhood of the capacity."""
     longest_s: float = 30.0
-    """Length of the long measurements, which decide."""
+    """Duration of the long measurements, which decide."""
     width: float = 0.02
-    """The search ends when the difference of its bounds, relative to the upper bound, is at most this."""
+    """Maximum difference of the final bounds, relative to the upper bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +53,24 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The bounds that one search found."""
+    """Result of one search: the bounds of the capacity, and the measurements."""
 
     lower: float | None
-    """The highest load that met the goal below the lowest failed load; None: even the lowest load failed."""
+    """Highest load that met the goal, below the lowest load that failed. None if even the lowest load failed."""
     upper: float | None
-    """The lowest load that failed; None: even the highest load met the goal."""
+    """Lowest load that failed. None if even the highest load met the goal."""
     attempts: tuple[Attempt, ...]
     """The attempts in chronological order."""
     missed_share: float = 0.0
-    """`missed_share` of the goal."""
+    """Maximum share of missed requests, from the goal."""
 
     @property
     def capacity(self) -> float | None:
-        """The load between the bounds at which exactly the allowed share of requests misses; None without both bounds.
+        """Estimated load at which exactly the allowed share of requests misses the objective, or None without a bound.
 
-        The interpolation is linear in the logarithms of load and share: near capacity, misses grow with a power of the
-        load. The result is the geometric middle if a bound had no misses, or if by chance the lower bound missed more.
+        The estimate interpolates linearly in the logarithms of load and share, because misses near capacity grow with a
+        power of the load. The estimate is the geometric mean if a bound had no misses, or if the lower bound missed
+        more.
         """
         if self.lower is None or self.upper is None:
             return None
@@ -80,7 +81,7 @@ class SearchResult:
         return float(self.lower * (self.upper / self.lower) ** part)
 
     def _share_at(self, load: float) -> float:
-        """Returns the share of requests that missed in all long measurements of that load."""
+        """Returns the share of requests that missed the objective in all long measurements of a load."""
         longest = max(attempt.duration_s for attempt in self.attempts if attempt.load == load)
         decided = [attempt for attempt in self.attempts if attempt.load == load and attempt.duration_s == longest]
         return sum(attempt.missed for attempt in decided) / max(1, sum(attempt.intended for attempt in decided))
@@ -89,14 +90,14 @@ class SearchResult:
 def search_capacity(
     measure: Callable[[float, float], tuple[int, int]], goal: Goal, *, least: float, most: float
 ) -> SearchResult:
-    """Searches for the highest load between `least` and `most` that meets the goal; measures `most` first.
+    """Searches for the highest load between `least` and `most` that meets the goal. Measures `most` first.
 
-    `measure` takes a load and a duration in seconds; it returns the numbers of intended and of missed requests. Raises
+    `measure` takes a load and a duration in seconds, and returns the numbers of intended and of missed requests. Raises
     ValueError unless 0 < least < most.
     """
     if not 0 < least < most:
         raise ValueError(f"found least = {least} and most = {most}, expected 0 < least < most")
-    # A slow import: findings import this module, and few runs are searches.
+    # Imported here, because the import is slow and few runs are searches.
     from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
     attempts: list[Attempt] = []
@@ -117,7 +118,7 @@ def search_capacity(
         fail_fast=False,
     )
     config = Config(goals=[wanted], search_duration_max=_FOREVER_S, warmup_duration=None)
-    # In this order: setting one checks it against the other, and the defaults are large.
+    # The minimum comes first: each setter compares both values, and the default maximum is large.
     config.min_load, config.max_load = least, most
     found = MultipleLossRatioSearch(config).search(_Measurer(), debug=lambda _: None)[wanted]
     lower, upper = found.relevant_lower_bound, found.relevant_upper_bound
@@ -130,7 +131,7 @@ def search_capacity(
 
 
 def estimate_capacity(searches: Sequence[SearchResult]) -> Estimate | None:
-    """Returns the mean capacity with Student's t interval. None without a search, or if a search has only one bound."""
+    """Returns the mean capacity with Student's t interval, or None without searches or if a search lacks a bound."""
     found = [search.capacity for search in searches]
     known = [capacity for capacity in found if capacity is not None]
     if not known or len(known) < len(found):
@@ -158,11 +159,11 @@ class Knee:
 
 
 def search_knee(measure: Callable[[int], float], *, most_users: int, width: float = 0.05) -> Knee:
-    """Searches for the knee of a closed loop: doubles the users until throughput stops growing, then bisects the last
+    """Searches for the knee of a closed loop. Doubles the users until throughput stops growing, then bisects the last
     gap.
 
-    `measure` takes a number of users and returns their throughput. The doubling ends at `most_users` in any case; the
-    bisection ends when the two numbers around the knee are at most `width` apart, relative to the upper one.
+    `measure` takes a number of users and returns the throughput. The doubling ends at `most_users` in any case. The
+    bisection ends when the two numbers around the knee differ by at most `width`, relative to the larger number.
     """
     measured: dict[int, float] = {}
     users, flat, highest = 1, 0, 0.0

@@ -1,5 +1,4 @@
-"""Comparisons of two systems: ratios, families of comparisons, equivalence, and the difference between identical
-systems."""
+"""Compares two systems: ratios, families of comparisons, equivalence, and the difference between identical systems."""
 
 import math
 from collections.abc import Sequence
@@ -12,12 +11,13 @@ from weir.stats.mean import CONFIDENCE, Estimate, mean_interval, t_quantile
 from weir.stats.sequential import widen_interval
 
 EQUIVALENCE_MARGIN = 0.02
-"""Two systems with a ratio within ±2 % count as equal."""
+"""Maximum relative difference of two systems that count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ÷ B over blocks. Interval and p-value are None with fewer than two pairs, or with pairs without spread."""
+    """Mean ratio A ÷ B over blocks. Interval and p-value are None with fewer than two pairs, or with equal ratios
+    only."""
 
     value: float
     low: float | None
@@ -26,7 +26,7 @@ class Ratio:
     p_value: float | None
     """Two-sided p-value of the hypothesis that the ratio is 1."""
     spread: float | None
-    """Standard deviation of the log ratios between blocks; about equal to the coefficient of variation of one pair."""
+    """Standard deviation of the log ratios between blocks, about the coefficient of variation of one pair's ratio."""
 
 
 def paired_ratio(
@@ -38,18 +38,18 @@ def paired_ratio(
 ) -> Ratio:
     """Returns the geometric mean of A/B over blocks with its t interval, exp(mean ln(A/B) ± t·s/√n).
 
-    The i-th values come from the same block, so that effects of a block cancel. If the width of the interval may end
-    the run, `first_look` widens the interval and enlarges the p-value (`widen_interval`).
+    The i-th numerator and denominator come from the same block, so effects of the block cancel. `first_look`: the first
+    block after which the interval's width may end the run. Interval and p-value are then larger (`widen_interval`).
 
     >>> ratio = paired_ratio([410.0, 395.0, 420.0], [100.0, 100.0, 100.0])
     >>> round(ratio.value, 2), round(ratio.low, 2), round(ratio.high, 2)
     (4.08, 3.78, 4.41)
 
-    Raises ValueError: unequal lengths, or a value that is not positive and finite.
+    Raises ValueError if the lengths differ, or if a value is not positive and finite.
     """
     pairs = list(zip(numerators, denominators, strict=True))
     if not pairs or not all(value > 0 and math.isfinite(value) for pair in pairs for value in pair):
-        raise ValueError(f"expected pairs of positive numbers, at least one: {pairs!r}")
+        raise ValueError(f"found {pairs!r}, expected at least one pair of positive numbers")
     logs = [math.log(numerator) - math.log(denominator) for numerator, denominator in pairs]
     estimate = mean_interval(logs, confidence)
     mean = estimate.value
@@ -69,39 +69,37 @@ class Change:
     low: float | None
     high: float | None
     error: float | None
-    """Standard error of the logarithm. None, like the interval, if a side has fewer than two values, or if neither side
-    has spread."""
+    """Standard error of the ratio's logarithm. None, like the interval, if a side has fewer than two values, or if
+    neither side has spread."""
     degrees: float | None
-    """Degrees of freedom of its t distribution, by Welch and Satterthwaite."""
+    """Degrees of freedom of the logarithm's t distribution (Welch and Satterthwaite)."""
 
     def p_above(self, bound: float) -> float | None:
-        """Returns the one-sided p-value of the hypothesis that the ratio is at most `bound`; None without an
-        interval."""
+        """Returns the one-sided p-value of the hypothesis: the ratio is at most `bound`. None without an interval."""
         if self.error is None or self.degrees is None:
             return None
         return student_cdf(-(math.log(self.value) - math.log(bound)) / self.error, self.degrees)
 
     def p_below(self, bound: float) -> float | None:
-        """Returns the one-sided p-value of the hypothesis that the ratio is at least `bound`; None without an
-        interval."""
+        """Returns the one-sided p-value of the hypothesis: the ratio is at least `bound`. None without an interval."""
         above = self.p_above(bound)
         return None if above is None else 1 - above
 
 
 def compare_independent(before: Sequence[float], after: Sequence[float]) -> Change:
-    """Returns the ratio of the geometric means of unpaired values, after ÷ before, with Welch's t interval of the
+    """Returns the ratio after ÷ before of the geometric means of unpaired values, with Welch's t interval of
     logarithms.
 
-    It is for values from two runs. (Welch, Biometrika 1947.)
+    The values come from two separate runs. Source: Welch, Biometrika 1947.
 
     >>> found = compare_independent([100.0, 102.0, 98.0], [110.0, 113.0, 108.0])
     >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
     (1.103, 1.051, 1.159)
 
-    Raises ValueError: a side is empty, or a value is not positive and finite.
+    Raises ValueError if a side is empty, or if a value is not positive and finite.
     """
     if not all(len(side) and all(0 < value < math.inf for value in side) for side in (before, after)):
-        raise ValueError(f"expected positive numbers on both sides: {before!r}, {after!r}")
+        raise ValueError(f"found {before!r} and {after!r}, expected positive numbers on both sides")
     sides = [np.log(np.asarray(side, dtype=np.float64)) for side in (before, after)]
     moved = float(sides[1].mean() - sides[0].mean())
     parts = [float(side.var(ddof=1)) / len(side) if len(side) > 1 else math.nan for side in sides]
@@ -114,7 +112,7 @@ def compare_independent(before: Sequence[float], after: Sequence[float]) -> Chan
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Returns the p-values adjusted for multiple comparisons, in the given order (Holm, Scand. J. Statist. 1979).
+    """Returns p-values adjusted for multiple comparisons, in the given order. Source: Holm, Scand. J. Statist. 1979.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
@@ -127,10 +125,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def tost_equivalent(numerators: Sequence[float], denominators: Sequence[float]) -> bool:
-    """Returns whether the data show that both systems are equal within the margin m (`EQUIVALENCE_MARGIN`), at 5 %.
+    """Returns whether the data show, at a level of 5 %, that two systems are equal within the margin m.
 
-    Two one-sided tests (Schuirmann 1987): the 90 % interval of the ratio lies within 1/(1+m) … 1+m. False does not mean
-    "different": the data may be inconclusive.
+    m is `EQUIVALENCE_MARGIN`. The test (two one-sided tests, Schuirmann 1987) requires that the 90 % interval of the
+    ratio lies within 1/(1+m) … 1+m. False does not mean that the systems differ: the data may be inconclusive.
     """
     ratio = paired_ratio(numerators, denominators, confidence=0.90)
     if ratio.low is None or ratio.high is None:
@@ -139,8 +137,7 @@ def tost_equivalent(numerators: Sequence[float], denominators: Sequence[float]) 
 
 
 def exceeds_chance(errors: int, intervals: int) -> bool:
-    """Returns whether `errors` of `intervals` is significantly more than an error rate of 5 % explains (one-sided, 5
-    %).
+    """Returns whether `errors` out of `intervals` significantly exceed an error rate of 5 % (one-sided, 5 % level).
 
     >>> exceeds_chance(1, 6), exceeds_chance(3, 6)
     (False, True)
@@ -151,8 +148,9 @@ def exceeds_chance(errors: int, intervals: int) -> bool:
 def rms_log_ratio(differences: Sequence[float]) -> Estimate:
     """Returns the root mean square of log ratios between two copies of one system, with its χ² interval.
 
-    The true mean is 0, so n differences have n degrees of freedom: n·s²/χ²(1−α/2) … n·s²/χ²(α/2). The value reads as a
-    relative difference (0.02 is about 2 %). Raises ValueError: no difference, or one that is not finite.
+    The true mean is 0, so n differences have n degrees of freedom. The variance's interval is n·s²/χ²(1−α/2) …
+    n·s²/χ²(α/2). The result is about a relative difference: 0.02 is 2 %. Raises ValueError without differences, or if
+    one is not finite.
     """
     observed = np.asarray(differences, dtype=np.float64)
     if len(observed) == 0 or not np.isfinite(observed).all():

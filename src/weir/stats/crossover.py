@@ -1,4 +1,4 @@
-"""Break-even: the point on an axis (concurrency, rate or an upstream's delay) from which the other system is better."""
+"""Finds break-even points: concurrencies, rates or upstream delays from which on the other system is better."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,15 +26,15 @@ class Crossing:
     falls: bool
     """Whether the ratio is above 1 before the crossing and below 1 after it."""
     low: float | None
-    """Lower end of the interval; None if it lies below the lowest measured place, or without an interval."""
+    """Lower end of the interval. None without an interval, or if this end lies below the lowest measured place."""
     high: float | None
-    """Upper end of the interval; None if it lies beyond the highest measured place, or without an interval."""
+    """Upper end of the interval. None without an interval, or if this end lies above the highest measured place."""
     has_interval: bool
-    """Whether the crossing has an interval; False with fewer blocks than an interval needs."""
+    """Whether the crossing has an interval. False with fewer blocks than an interval needs."""
     probability: float | None
-    """Share of the bootstrap draws in which the ratio passes 1 here. None without an interval."""
+    """Share of the bootstrap draws with this crossing. None without an interval."""
     between: tuple[float, float]
-    """The nearest measured places on both sides. Between these places only the change of the sign is known."""
+    """The nearest measured places on both sides of the crossing."""
 
     @property
     def is_narrow(self) -> bool:
@@ -45,15 +45,14 @@ class Crossing:
 
     @property
     def is_zone(self) -> bool:
-        """Whether the interval extends beyond both neighbours: the systems differ at neither, and more places would not
-        help."""
+        """Whether the interval includes both places in `between`. If true, further points do not help."""
         if not self.has_interval:
             return False
         return (self.low is None or self.low <= self.between[0]) and (self.high is None or self.high >= self.between[1])
 
     @property
     def next_place(self) -> float:
-        """The next place to measure: the geometric mean of both ends of the gap."""
+        """The next place to measure: the geometric mean of the two places in `between`."""
         return math.sqrt(self.between[0] * self.between[1])
 
 
@@ -70,23 +69,23 @@ class Crossings:
     places: tuple[float, ...]
     """Places at which both systems were measured."""
     side: Literal["above", "below", "neither"]
-    """Without a crossing: the side of 1 on which the mean ratio always is; `neither` if the mean ratio touches 1."""
+    """Position of all mean ratios relative to 1. `neither` if the mean ratios cross or touch 1."""
 
 
 def find_crossings(log_ratios: Sequence[Mapping[float, float]], *, draws: int = DRAWS) -> Crossings | None:
-    """Finds every place at which ln(A/B) changes its sign, each with a bootstrap interval.
+    """Returns every place at which ln(A/B) changes its sign, each with a bootstrap interval.
 
-    PCHIP (Fritsch & Butland, SIAM J. Sci. Stat. Comput. 1984) interpolates the means over blocks in the logarithm of
-    the axis. It is monotone between two places, so it crosses 0 between them exactly if their signs differ. Each
-    bootstrap draw has its own crossings. A draw without a crossing in the part of the axis around a crossing counts as
-    infinitely far away, on the side to which its sign points. So an interval may be open.
+    PCHIP (Fritsch & Butland, SIAM J. Sci. Stat. Comput. 1984) interpolates the means over blocks along the logarithm of
+    the axis. The interpolation is monotone between two places, so it crosses 0 there exactly if the signs at the places
+    differ. Each bootstrap draw has its own crossings. A draw without a crossing near a crossing of the means counts as
+    −∞ or ∞, depending on its sign. So an interval may have an open end.
 
-    `log_ratios` has for each block a dict from place on the axis to ln(A/B); a block may lack places. None with fewer
-    than two measured places. Raises ValueError: a place that is not positive, or a value that is not finite.
+    `log_ratios` has a dict for each block, from place on the axis to ln(A/B). A block may lack places. Returns None
+    with fewer than two measured places. Raises ValueError if a place is not positive, or if a value is not finite.
     """
     places = sorted({place for block in log_ratios for place in block})
     if any(not (place > 0 and math.isfinite(place)) for place in places):
-        raise ValueError(f"expected positive places on the axis: {places}")
+        raise ValueError(f"found {places}, expected positive places on the axis")
     if any(not math.isfinite(value) for block in log_ratios for value in block.values()):
         raise ValueError("expected finite log ratios")
     blocks = [block for block in log_ratios if len(block) >= 2]
@@ -119,14 +118,14 @@ def find_crossings(log_ratios: Sequence[Mapping[float, float]], *, draws: int = 
 
 
 def _sign_changes(values: Array) -> list[int]:
-    """Returns the index of the last value before each change of sign. A zero counts as having the sign before it."""
+    """Returns the index of the last value before each change of sign. A zero has the sign of the value before."""
     nonzero = np.flatnonzero(values).tolist()
     return [before for before, after in pairwise(nonzero) if (values[before] > 0) != (values[after] > 0)]
 
 
 def _territory(means: Array, changes: Sequence[int], number: int) -> tuple[int, int]:
-    """Returns the part of the axis, between the neighbouring extremes of the mean, in which a draw's crossing counts as
-    this one."""
+    """Returns the first and last index of the part of the axis around a crossing. A draw's crossing in this part counts
+    as the same crossing. The part lies between the neighbouring extremes of the mean."""
     first = 0 if number == 0 else changes[number - 1] + 1
     last = len(means) - 1 if number == len(changes) - 1 else changes[number + 1]
     here = changes[number]
@@ -136,8 +135,8 @@ def _territory(means: Array, changes: Sequence[int], number: int) -> tuple[int, 
 
 
 def _roots_of_draws(axis: Array, drawn: Array, begin: int, end: int, at: float, *, falls: bool) -> Array:
-    """Returns each draw's crossing in the same direction that is nearest to `at`; −∞ or ∞ if it lies outside `begin` …
-    `end`."""
+    """Returns for each draw the crossing nearest to `at` in the same direction. Returns −∞ or ∞ for a draw without such
+    a crossing from `begin` to `end`."""
     sign = 1.0 if falls else -1.0
     within = drawn[:, begin : end + 1] * sign
     roots: Array = np.full(len(drawn), np.nan)
@@ -149,18 +148,18 @@ def _roots_of_draws(axis: Array, drawn: Array, begin: int, end: int, at: float, 
             nearer = np.isnan(known) | (np.abs(here - at) < np.abs(known - at))
             roots[crossing] = np.where(nearer, here, known)
     missing = np.isnan(roots)
-    # Still on the old side at the end: the crossing comes later. On the new side from the beginning: it came before.
+    # A draw that has the old sign at `end` crosses later. Any other draw crossed before `begin`.
     roots[missing] = np.where(within[missing, -1] > 0, math.inf, -math.inf)
     return roots
 
 
 def _root(axis: Array, rows: Array, index: int) -> Array:
-    """Finds the zero of each row's interpolation between place `index` and the next one by bisection: it is monotone
-    there."""
-    # A slow import: few reports have crossings.
+    """Returns the zero of each row's interpolation between the places `index` and `index` + 1. The interpolation is
+    monotone there, so bisection finds the zero."""
+    # Imported here, because the import is slow and few reports have crossings.
     from scipy.interpolate import PchipInterpolator
 
-    # The slope at a place needs one place more on each side.
+    # The slope at a place depends on the neighbouring places.
     first = max(0, index - 1)
     near = slice(first, index + 3)
     cube, square, slope, value = PchipInterpolator(axis[near], rows[:, near], axis=1).c[:, index - first]

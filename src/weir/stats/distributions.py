@@ -1,7 +1,7 @@
-"""Distributions for intervals and tests, from scipy.special.
+"""Computes the distribution functions for intervals and tests with scipy.special.
 
-The first call imports scipy.special, which takes longer than all other imports of the findings. So a process that draws
-charts and a command without intervals do not wait for this import.
+The first call imports scipy.special, which takes longer than all other imports of the findings. So a process without
+intervals does not wait for this import.
 """
 
 from functools import cache
@@ -10,7 +10,7 @@ from typing import Any
 
 @cache
 def load_scipy_special() -> Any:
-    """Returns scipy.special. Call it before a fork if children need it; otherwise each imports its own copy."""
+    """Returns the module scipy.special. Call this function before a fork, so that child processes share the module."""
     from scipy import special
 
     return special
@@ -42,5 +42,5 @@ def chi_square_upper_quantile(probability: float, degrees: float) -> float:
 
 
 def binomial_survival(successes: int, attempts: int, probability: float) -> float:
-    """Returns P(more than `successes` of `attempts`)."""
+    """Returns the probability of more than `successes` successes in `attempts` attempts."""
     return float(load_scipy_special().bdtrc(successes, attempts, probability))

@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 MAX_BLOCKS = 100_000
-"""Maximum result of `blocks_for_precision`; no study runs more blocks."""
+"""Maximum result of `blocks_for_precision`. No study runs more blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
     """Returns the mean of independent observations with Student's t interval, mean ± t·s/√n.
 
-    One observation, or several equal observations, have no known spread, and so no interval.
+    The result has no interval if there is only one observation, or if all observations are equal.
 
     >>> estimate = mean_interval([10.0, 12.0, 14.0])
     >>> round(estimate.value, 2), round(estimate.low, 2), round(estimate.high, 2)
     (12.0, 7.03, 16.97)
 
-    Raises ValueError: no value, or one that is not finite.
+    Raises ValueError if there is no value, or if a value is not finite.
     """
     observed = _finite(values)
     mean, count = float(observed.mean()), len(observed)
@@ -51,7 +51,7 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Es
 
 
 def blocks_for_precision(variation: float, half_width: float) -> int:
-    """Returns the fewest blocks whose interval is at most ±`half_width`: the smallest n ≥ 2 with t·CV/√n ≤ h.
+    """Returns the minimum number of blocks for an interval of ±`half_width`: the smallest n ≥ 2 with t·CV/√n ≤ h.
 
     `variation` is the coefficient of variation (standard deviation ÷ mean) of one block; `half_width` is relative too.
     Source: n = (t·CV/h)², Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
@@ -59,13 +59,13 @@ def blocks_for_precision(variation: float, half_width: float) -> int:
     >>> blocks_for_precision(variation=0.05, half_width=0.05)
     7
 
-    Raises ValueError: `half_width` is not positive, or `variation` is negative.
+    Raises ValueError if `half_width` is not positive, or if `variation` is negative.
     """
     if half_width <= 0 or variation < 0:
         raise ValueError(f"found half_width {half_width} and variation {variation}, expected above 0 and at least 0")
     blocks = 2
     while blocks < MAX_BLOCKS and t_quantile(blocks - 1) * variation / math.sqrt(blocks) > half_width:
-        # Jump to the number that the normal quantile gives, then step: Student's t never needs fewer.
+        # The normal quantile yields a lower bound, because Student's t never needs fewer blocks.
         blocks = max(blocks + 1, math.floor((normal_quantile((1 + CONFIDENCE) / 2) * variation / half_width) ** 2))
     return min(blocks, MAX_BLOCKS)
 
@@ -73,7 +73,7 @@ def blocks_for_precision(variation: float, half_width: float) -> int:
 def drift(times_s: Sequence[float] | Array, values: Sequence[float] | Array) -> Estimate | None:
     """Returns the change of `values` from first to last, relative to their mean: slope × span ÷ mean, by least squares.
 
-    None with fewer than three values, or if the mean is 0. The interval assumes independent residuals.
+    Returns None with fewer than three values, or if mean or time span is 0. The interval assumes independent residuals.
 
     >>> moved = drift([0, 1, 2, 3], [100, 101, 99, 100])
     >>> abs(moved.value) < 0.01
@@ -99,5 +99,5 @@ def drift(times_s: Sequence[float] | Array, values: Sequence[float] | Array) -> 
 def _finite(values: Sequence[float] | Array) -> Array:
     observed = np.asarray(values, dtype=np.float64)
     if observed.ndim != 1 or len(observed) == 0 or not np.isfinite(observed).all():
-        raise ValueError(f"expected finite numbers, at least one: {values!r}")
+        raise ValueError(f"found {values!r}, expected at least one number, all of them finite")
     return observed

@@ -1,4 +1,4 @@
-"""Power analysis of a study: the smallest difference that it detects, and the blocks that a difference needs."""
+"""Computes the smallest difference that a study detects, and the number of blocks that detects a difference."""
 
 import math
 from bisect import bisect_left
@@ -13,24 +13,24 @@ POWER = 0.8
 def minimum_detectable_ratio(spread: float, blocks: int, comparisons: int = 1) -> float | None:
     """Returns the smallest true ratio above 1 that a paired t test on log ratios detects with probability `POWER`.
 
-    exp(λ·s/√n), where the noncentrality λ solves P(|T| > t(1 − α/2m; n−1)) = power for T ~ noncentral t(n−1, λ). α/m is
-    the first and strictest step of Holm's correction for m comparisons, so the result does not depend on the others.
-    (Cohen, Statistical Power Analysis, 1988, 2.3; Kalibera & Jones, ISMM 2013, for the pairing by block.) None below
-    two blocks.
+    The ratio is exp(λ·s/√n). The noncentrality λ solves P(|T| > t(1 − α/2m; n−1)) = power for T ~ noncentral t(n−1, λ).
+    α/m is the first and strictest step of Holm's correction for m comparisons, so other comparisons do not affect the
+    result. Returns None with fewer than two blocks. Sources: Cohen, Statistical Power Analysis, 1988, 2.3; Kalibera &
+    Jones, ISMM 2013, for pairs by block.
 
     `spread` is the standard deviation of the log ratio of two trials in one block, about √2 × a trial's coefficient of
-    variation; `blocks` is the number n of pairs; `comparisons` is the size m of the family.
+    variation. `blocks` is the number n of pairs. `comparisons` is the size m of the family.
 
     >>> round(minimum_detectable_ratio(spread=0.07, blocks=10), 3)
     1.072
 
-    Raises ValueError: a negative spread, or no comparison.
+    Raises ValueError if `spread` is negative, or if `comparisons` is below 1.
     """
     if spread < 0 or comparisons < 1:
         raise ValueError(f"found spread {spread} and comparisons {comparisons}, expected at least 0 and at least 1")
     if blocks < 2:
         return None
-    # A slow import, needed here only.
+    # Imported here, because the import is slow.
     from scipy.optimize import brentq
 
     critical = -student_quantile((1 - CONFIDENCE) / comparisons / 2, blocks - 1)
@@ -48,12 +48,12 @@ def minimum_detectable_ratio(spread: float, blocks: int, comparisons: int = 1) -
 
 
 def blocks_to_detect(ratio: float, spread: float, comparisons: int = 1) -> int:
-    """Returns the fewest blocks that detect a true ratio of `ratio`.
+    """Returns the minimum number of blocks that detect a true ratio of `ratio` with probability `POWER`.
 
     >>> blocks_to_detect(1.05, spread=0.07)
     19
 
-    Raises ValueError: the ratio is not above 1.
+    Raises ValueError if the ratio is not above 1.
     """
     if ratio <= 1:
         raise ValueError(f"found ratio {ratio}, expected a ratio above 1")

@@ -1,4 +1,5 @@
-"""Quantiles of merged histograms, with intervals over trials, and whether the number of samples supports them."""
+"""Computes quantiles of merged histograms, with intervals over trials, and checks the number of samples beyond a
+quantile."""
 
 import math
 from collections.abc import Sequence
@@ -11,18 +12,18 @@ from weir.stats.bootstrap import MIN_BLOCKS, bootstrap_weights, percentile_ranks
 from weir.stats.mean import Array
 
 SAMPLES_BEYOND = 100
-"""Minimum number of samples beyond a quantile that is printed."""
+"""Minimum number of samples beyond a quantile that weir prints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The value below which the share `probability` of `samples` lies; None without samples."""
+    """A quantile of `samples` samples: the share `probability` lies below `value`. `value` is None without samples."""
 
     probability: float
     value: float | None
     samples: int
     low: float | None = None
-    """Lower end of the interval over trials; None with too few trials."""
+    """Lower end of the interval over trials. None with too few trials."""
     high: float | None = None
 
     @property
@@ -43,11 +44,11 @@ def is_supported(samples: int, probability: float) -> bool:
 
 
 def merge_quantiles(parts: Sequence[bytes], probabilities: Sequence[float]) -> list[Quantile]:
-    """Returns quantiles of all samples in `parts` (HdrHistogram V2, one per trial), in the histograms' unit.
+    """Returns quantiles of all samples in `parts` (one HdrHistogram V2 for each trial), in the histograms' unit.
 
     The function merges histograms, because the mean of two p99 is not a p99. Values have the histograms' three
-    significant digits. The bootstrap resamples whole trials, since requests of one trial share its process and memory
-    layout: an interval from single requests would be far too narrow.
+    significant digits. The bootstrap resamples whole trials, because the requests of a trial share a process and its
+    memory layout. An interval from single requests would be far too narrow.
     """
     found = samples_of(parts)
     if not len(found.often):
@@ -75,24 +76,24 @@ def quantiles_by_group(
     """Computes quantiles of many groups of samples at once, without intervals.
 
     The first three arrays have an element for each non-empty bucket: the bucket's group (from 0), index and number of
-    samples. A group may contain a bucket several times. Returns the number of samples of each group, and for each
-    probability a row of the groups' quantiles; NaN without samples.
+    samples. A group may contain a bucket several times. Returns the number of samples of each group, and an array of
+    quantiles with a row for each probability. A quantile is NaN for a group without samples.
     """
     values, counts = _counts(group, bucket, count, groups)
-    # Few buckets of a group have samples: only those are summed, group after group.
+    # Few buckets of a group have samples, so the sums skip the empty buckets.
     flat = counts.reshape(-1)
     has_samples = np.flatnonzero(flat > 0)
     up_to = np.concatenate(([0.0], flat[has_samples].cumsum()))
     edges = up_to[np.searchsorted(has_samples, np.arange(groups + 1) * len(values))]
     samples = np.diff(edges)
-    # The lowest quantile is the first sample. For an empty group any bucket will do: NaN replaces it below.
+    # The lowest quantile is the first sample. For an empty group any bucket is correct: NaN replaces the value below.
     wanted = edges[:-1, np.newaxis] + np.maximum(1, _wanted(samples, probabilities))
     at = np.concatenate((has_samples, [0]))[np.searchsorted(up_to[1:], wanted)]
     return samples, np.where(samples > 0, values[at % len(values)].T, np.nan)
 
 
 def _counts(group: Integers, bucket: Integers, count: Integers, groups: int) -> tuple[Array, Array]:
-    """Returns the values of all buckets between the lowest and the highest used, and each group's counts."""
+    """Returns the values of all buckets from the lowest to the highest non-empty bucket, and each group's counts."""
     lowest = int(bucket.min(initial=0))
     width = int(bucket.max(initial=0)) - lowest + 1
     counts = np.bincount(group * width + (bucket - lowest), weights=count, minlength=groups * width)
@@ -108,7 +109,7 @@ def _wanted(samples: Array, probabilities: Sequence[float]) -> Array:
 
 
 def _ends(below: Array, probabilities: Sequence[float]) -> Integers:
-    """Returns the buckets of each quantile's percentile interval over the draws, before its inflation.
+    """Returns the buckets at both ends of each quantile's interval over the draws, without `small_sample_inflation`.
 
     A draw's quantile lies in the first bucket whose cumulative count is large enough. So the n-th lowest quantile of
     all draws lies in the first bucket in which n draws have enough samples. Bisection over buckets finds this bucket

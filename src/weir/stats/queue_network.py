@@ -1,4 +1,4 @@
-"""Response times of tiers with several machines each, under arrivals at a rate: by formula and by simulation."""
+"""Computes the response times of tiers with several machines each, at a given rate, by formula and by simulation."""
 
 import heapq
 import math
@@ -11,8 +11,7 @@ from weir.stats.mean import Array
 from weir.stats.queueing import Station, round_up_servers
 
 _RELAXATIONS = 5
-"""The first simulated requests meet empty queues. After this many relaxation times a queue is within 1 % (e⁻⁵) of its
-steady state."""
+"""Number of relaxation times after which an initially empty queue is within 1 % (e⁻⁵) of its steady state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +32,10 @@ class Fleet:
 
 
 def mean_response_s(fleets: Sequence[Fleet], rate_rps: float, delay_s: float = 0.0) -> float:
-    """Returns the mean response time of an open system: the sum of the tiers' M/M/m queues (Erlang C) and a fixed
-    delay.
+    """Returns the mean response time of an open system: the tiers' M/M/m queues (Erlang C) and a fixed delay.
 
-    Each machine gets an equal part of Poisson arrivals. Infinity if a tier is saturated.
-    (Lazowska et al., Quantitative System Performance, 1984, chapter 6; Erlang, 1917.)
+    Each machine gets an equal part of Poisson arrivals. Returns infinity if a tier is saturated. (Lazowska et al.,
+    Quantitative System Performance, 1984, chapter 6; Erlang, 1917.)
     """
     return delay_s + sum(_response_s(fleet, rate_rps) for fleet in fleets)
 
@@ -61,19 +59,19 @@ def _response_s(fleet: Fleet, rate_rps: float) -> float:
 def simulate_response_times(
     fleets: Sequence[Fleet], rate_rps: float, delay_s: float = 0.0, *, requests: int = 60_000, seed: int = 0
 ) -> Array:
-    """Simulates the response times of requests that pass all tiers in turn. Simulates one machine per tier.
+    """Returns simulated response times in seconds of requests that pass all tiers, with one simulated machine per tier.
 
-    Service times are exponential, queues are first come, first served, and a tier's n machines take turns. All machines
-    of a tier are statistically alike. Each gets every n-th of the Poisson arrivals, so its inter-arrival times are sums
-    of n exponential ones: a queue E_n/M/m. So one machine stands for all, and it gets all simulated requests.
+    Service times are exponential, and queues are first come, first served. Each of a tier's n machines gets every n-th
+    of the Poisson arrivals. So a machine's inter-arrival times are sums of n exponential times, and its queue is
+    E_n/M/m. All machines of a tier are statistically alike, so one simulated machine gets all simulated requests.
 
-    The model assumes Poisson arrivals at every tier, and times that are independent between tiers. That is exact for
-    tiers of one machine with one server (Burke, 1956; Reich, 1957). Otherwise the departures of many queues are nearly
-    Poisson. Real departures are slightly more regular, so the times are too long rather than too short: by up to 3 % in
-    a comparison with a simulation of all machines.
+    The model assumes Poisson arrivals at every tier, and independent times between tiers. The assumption is exact for
+    tiers of one machine with one server (Burke, 1956; Reich, 1957). Otherwise departures are nearly Poisson, but
+    slightly more regular. The simulated times are then too long, by up to 3 % in a comparison with a simulation of all
+    machines.
 
-    `rate_rps` must be below the maximum throughput of every tier. `requests` counts only requests after those that fill
-    the queues.
+    `rate_rps` must be below the maximum throughput of every tier. `requests` excludes the requests that fill the
+    queues.
     """
     times = np.full(requests, delay_s)
     for tier, fleet in enumerate(fleets):
@@ -91,8 +89,8 @@ def simulate_response_times(
 def _count_fill_requests(busy: float, servers: int) -> int:
     """Returns the number of requests after which the empty start no longer influences a machine's queue.
 
-    The relaxation time of M/M/1 is S ÷ (1 - √ρ)² (Cohen, The Single Server Queue, 1969). For m servers it is that of
-    one server with their total speed, but at least S. More regular arrivals make it shorter.
+    The relaxation time of M/M/1 is S ÷ (1 - √ρ)² (Cohen, The Single Server Queue, 1969). m servers have the relaxation
+    time of one server with their total speed, but at least S. More regular arrivals shorten the relaxation time.
     """
     return math.ceil(_RELAXATIONS * busy * max(servers, 1 / (1 - math.sqrt(busy)) ** 2))
 

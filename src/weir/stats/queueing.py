@@ -9,19 +9,18 @@ import numpy as np
 from weir.stats.mean import Array, Estimate, mean_interval, t_quantile
 
 _MIN_SPAN = 1.5
-"""The slope is used only if throughput differs by this factor between the lightest and the heaviest load."""
+"""Minimum ratio of the highest to the lowest throughput for an estimate from the slope."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The time that a tier works for one request."""
+    """The service demand of a tier: the busy time for one request."""
 
     per_request_s: Estimate
     idle: float
-    """Utilisation without requests: the intercept, in busy seconds per second. 0 if the loads are too similar to
-    estimate it."""
+    """Utilisation without requests: the intercept, in busy seconds per second. 0 if the loads are too similar."""
     is_slope: bool
-    """True: the demand is the slope over several loads, which excludes idle work. False: it is busy time ÷ requests."""
+    """Whether the demand is the slope over several loads, without idle work. Otherwise: busy time ÷ requests."""
 
 
 def estimate_service_demand(
@@ -29,12 +28,12 @@ def estimate_service_demand(
 ) -> Demand | None:
     """Estimates a tier's service demand from trials under different loads: the slope of its busy time over throughput.
 
-    U = U₀ + D·X (the utilisation law plus idle work; Denning & Buzen, ACM Computing Surveys 1978). If all loads give
-    about the same throughput, the slope is noise; then D = U ÷ X of each trial. None without trials.
+    The model is U = U₀ + D·X: the utilisation law plus idle work (Denning & Buzen, ACM Computing Surveys 1978). If all
+    loads have about the same throughput, the slope is noise. Then D is the mean of U ÷ X. Returns None without trials.
 
-    `busy` has each trial's CPU seconds per second, `throughput` its requests per second, and `loads` its load (default:
-    all loads differ). Differences between trials of one load are noise and not a slope. Raises ValueError: unequal
-    lengths, or a throughput that is not positive.
+    For each trial, `busy` has the CPU seconds per second, `throughput` the requests per second, and `loads` the load.
+    Without `loads`, each trial counts as another load. Differences between trials of one load are noise. Raises
+    ValueError if lengths differ, or if a throughput is not positive.
     """
     pairs = list(zip(busy, throughput, strict=True))
     if any(not x > 0 for _, x in pairs):
@@ -45,7 +44,7 @@ def estimate_service_demand(
     levels = [float(rates[np.array(loads) == load].mean()) for load in set(loads)] if loads else list(rates)
     if max(levels) < _MIN_SPAN * min(levels) or len(pairs) < 4:
         return Demand(mean_interval(list(used / rates)), 0.0, is_slope=False)
-    # Weighted for equal relative errors: heavy loads are not measured more precisely than light ones.
+    # The weights assume equal relative errors: heavy loads are not measured more precisely than light loads.
     weights = 1 / rates
     columns = np.column_stack([np.ones(len(rates)), rates]) * weights[:, np.newaxis]
     (idle, slope), *_ = np.linalg.lstsq(columns, used * weights, rcond=None)
@@ -75,7 +74,7 @@ class Station:
 
 
 def round_up_servers(station: Station) -> tuple[int, float]:
-    """Returns a whole number of servers and the service time of one: 2.5 servers become 3 with 5/6 of the speed."""
+    """Returns a whole number of servers and their service time: 2.5 servers become 3 servers with 5/6 of the speed."""
     servers = max(1, math.ceil(station.servers))
     return servers, station.demand_s * servers / station.servers
 
@@ -94,9 +93,9 @@ class ClosedPrediction:
 def solve_closed_system(stations: Sequence[Station], users: int, think_s: float = 0.0) -> list[ClosedPrediction]:
     """Solves a closed system for 1, 2, … `users` users by exact mean value analysis (Reiser & Lavenberg, J. ACM 1980).
 
-    A request visits all stations. A station may have several servers, rounded up to a whole number
-    (`round_up_servers`). The result is exact for exponential service times in a first come, first served queue, and for
-    any service times with processor sharing. Raises ValueError: fewer than one user, or no station and no think time.
+    A request visits all stations. The number of servers is rounded up to a whole number (`round_up_servers`). The
+    result is exact for exponential service times in a first come, first served queue, and for any service times with
+    processor sharing. Raises ValueError if `users` is below 1, or if there is neither a station nor a think time.
     """
     if users < 1 or (not stations and think_s <= 0):
         raise ValueError("expected at least one user, and a station or a think time")
@@ -120,7 +119,8 @@ def solve_closed_system(stations: Sequence[Station], users: int, think_s: float 
 
 
 def _busy_servers(before: Array, used: float, servers: int) -> Array:
-    """Returns the probabilities of 0, 1, … busy servers with one more user. `used`: the mean number of busy ones."""
+    """Returns the probabilities of 0, 1, … busy servers after one more user. `used`: the mean number of busy
+    servers."""
     now = np.zeros(servers)
     now[1:] = used / np.arange(1, servers) * before[:-1]
     idle = 1 - (used + float(np.arange(servers - 1, 0, -1) @ now[1:])) / servers

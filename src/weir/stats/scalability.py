@@ -10,13 +10,13 @@ from weir.stats.bootstrap import MIN_BLOCKS
 from weir.stats.mean import Array, Estimate, t_quantile
 
 MIN_POINTS = 5
-"""Minimum number of concurrencies: with 4 points and 3 parameters, 1 degree of freedom cannot detect a poor fit."""
+"""Minimum number of concurrencies. With 4 points and 3 parameters, 1 degree of freedom cannot detect a poor fit."""
 POOR_FIT = 0.05
 """A fit is poor only if its mean relative distance from the measured means exceeds this share."""
 _NOISE_SIGMAS = 3.0
-"""A fit is poor only if this distance also exceeds this multiple of the noise of the means."""
+"""A fit is poor only if its distance from the measured means also exceeds this multiple of the means' noise."""
 _NONE = 1e-9
-"""Smaller coefficients count as 0."""
+"""Coefficients below this value count as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Scalability:
     beta: Estimate
     """Coherency: the cost of each pair of concurrent requests."""
     peak_at: Estimate | None
-    """Concurrency with the highest throughput, √((1−α)/β); None if the law has no peak."""
+    """Concurrency with the highest throughput, √((1−α)/β). None if the law has no peak."""
     peak_throughput: float | None
-    """Throughput at the peak; without a peak its limit γ/α; None if throughput grows without bound."""
+    """Throughput at the peak. Without a peak: the limit γ/α, or None if throughput grows without bound."""
     misfit: float
-    """Root mean square of the relative distances between law and measured means."""
+    """Root mean square of the relative distances between the law and the measured means."""
     noise: float
     """Root mean square of the relative standard errors of the means over blocks. 0 with one block."""
     highest: float
@@ -43,7 +43,7 @@ class Scalability:
 
     @property
     def is_poor(self) -> bool:
-        """Whether the law does not describe the measurements."""
+        """Whether the law describes the measurements poorly."""
         return self.misfit > max(POOR_FIT, _NOISE_SIGMAS * self.noise)
 
     @property
@@ -53,10 +53,10 @@ class Scalability:
 
     @property
     def knee(self) -> float | None:
-        """The concurrency at which the growth of the first users would reach the highest throughput.
+        """Concurrency at which throughput would reach its maximum if every user had the throughput of a single user.
 
         Beyond the knee, additional users mostly wait for each other (Kleinrock, 1979). None if throughput grows without
-        bound, or hardly grows at all.
+        bound, or if a single user already reaches the maximum.
         """
         if self.peak_throughput is None or self.gamma.value <= 0:
             return None
@@ -64,20 +64,20 @@ class Scalability:
         return found if found > 1 else None
 
     def throughput(self, concurrency: float) -> float:
-        """Returns the throughput by the law."""
+        """Returns the throughput that the law predicts."""
         return float(_law((self.gamma.value, self.alpha.value, self.beta.value), np.array(concurrency)))
 
 
 def fit_scalability(throughput: Sequence[Mapping[float, float]]) -> Scalability | None:
-    """Fits the law to throughput over concurrency. None with fewer than `MIN_POINTS` concurrencies.
+    """Fits the law to throughput over concurrency. Returns None with fewer than `MIN_POINTS` concurrencies.
 
     N/X = (1 + α(N−1) + βN(N−1))/γ is linear in 1/γ, α/γ and β/γ, all of them non-negative. So the fit is a bounded
     least-squares problem with one solution and without starting values. The residuals are relative. The intervals are
-    Student's over the jackknife that leaves out one block at a time. (Gunther, Guerrilla Capacity Planning, 2007,
+    Student's, from a jackknife that leaves out one block at a time. (Gunther, Guerrilla Capacity Planning, 2007,
     chapter 5.)
 
-    `throughput` has for each block a dict from concurrency to requests per second; a block may lack concurrencies.
-    Raises ValueError: a concurrency below 1, or a throughput that is not positive.
+    `throughput` has a dict for each block, from concurrency to requests per second. A block may lack concurrencies.
+    Raises ValueError if a concurrency is below 1, or if a throughput is not positive.
     """
     blocks = [block for block in throughput if block]
     places = sorted({place for block in blocks for place in block})
@@ -92,7 +92,7 @@ def fit_scalability(throughput: Sequence[Mapping[float, float]]) -> Scalability 
     means = np.nanmean(values, axis=0)
     fitted = gamma, alpha, beta = _fit(axis, means)
     left = [np.delete(values, index, axis=0) for index in range(len(blocks))] if len(blocks) >= MIN_BLOCKS else []
-    # No interval if a concurrency is in one block only.
+    # The jackknife needs every concurrency in at least two blocks.
     has_interval = all(np.isfinite(rest).any(axis=0).all() for rest in left)
     without = [_fit(axis, np.nanmean(rest, axis=0)) for rest in left] if has_interval else []
     gammas, alphas, betas = zip(*without, strict=True) if without else ((), (), ())
@@ -123,12 +123,12 @@ def fit_scalability(throughput: Sequence[Mapping[float, float]]) -> Scalability 
 
 def _fit(axis: Array, means: Array) -> tuple[float, float, float]:
     """Returns γ, α and β."""
-    # A slow import: few reports have enough concurrencies.
+    # Imported here, because the import is slow and few reports have enough concurrencies.
     from scipy.optimize import nnls
 
     weight = means / axis
     columns = np.column_stack([weight, weight * (axis - 1), weight * axis * (axis - 1)])
-    # Columns of equal norm: the same solution with less rounding.
+    # Columns of equal norm reduce rounding errors and do not change the solution.
     scale = np.linalg.norm(columns, axis=0)
     inverse, contention, coherency = nnls(columns / scale, np.ones(len(axis)))[0] / scale
     if inverse <= 0:
@@ -151,9 +151,9 @@ def _peak(parameters: tuple[float, float, float]) -> float | None:
 
 
 def _jackknife(value: float, without: Sequence[float], blocks: int, least: float = -math.inf) -> Estimate:
-    """Returns Student's interval with the jackknife's standard error; no interval if `without` is empty.
+    """Returns the value with Student's interval from the jackknife's standard error. No interval if `without` is empty.
 
-    (Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11.)
+    Source: Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11.
     """
     if not without:
         return Estimate(value, None, None, blocks)

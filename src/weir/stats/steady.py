@@ -1,16 +1,16 @@
-"""Change points of a series, and its steady state.
+"""Finds the change points of a series, and its steady state.
 
-PELT (Killick, Fearnhead & Eckley, JASA 2012) with a cost of squared deviations, from `ruptures`, adapted to real
-servers:
+The method is PELT (Killick, Fearnhead & Eckley, JASA 2012) from `ruptures`, with a cost of squared deviations, and
+adaptations to real servers:
 
-- *Spikes.* A pause of a few intervals is part of a steady state, no new level. The median of the neighbourhood replaces
-  values far from it (Hampel 1974). A change that lasts longer than half of the neighbourhood stays.
-- *Autocorrelation.* Throughput of one interval resembles that of the one before, so it wanders more than independent
-  noise. The penalty grows by (1 + r) ÷ (1 − r), with r the lag-1 autocorrelation, as the variance of a mean does.
-- *Size.* With enough points any change is detectable. Levels closer than the tolerance are one level.
+- *Spikes.* A pause of a few intervals is not a new level. The median of the neighbourhood replaces values far from this
+  median (Hampel 1974). A change that lasts longer than half of the neighbourhood stays.
+- *Autocorrelation.* Neighbouring intervals have similar throughput, so their mean varies more than with independent
+  noise. The penalty grows like the variance of a mean: by (1 + r) ÷ (1 − r), with r the lag-1 autocorrelation.
+- *Size.* With enough points any change is detectable, so levels that differ by less than the tolerance are one level.
 
-Simulation (`tests/stats/test_steady.py`) with 60 points of two series and noise of 3 %: false changes in fewer than 1
-of 100 trials with independent noise, in about 3 with r = 0.3, and in about 11 with r = 0.6.
+In a simulation (`tests/stats/test_steady.py`), two series had 60 points and noise of 3 %. False changes occurred in
+fewer than 1 of 100 trials with independent noise, in about 3 with r = 0.3, and in about 11 with r = 0.6.
 """
 
 import math
@@ -24,9 +24,9 @@ import ruptures
 from weir.stats.mean import Array, Estimate, drift
 
 POINTS = 30
-"""Minimum number of points of a series in which levels can be found."""
+"""Minimum number of points of a series for a search for change points."""
 TOLERANCE = 0.02
-"""Levels that differ by less than this are equal; a level that changes by less than this does not drift."""
+"""Maximum relative difference of levels that count as equal, and maximum relative change of a level without drift."""
 MIN_STEADY_SHARE = 0.5
 """Minimum length of the last level, as a share of the series."""
 _SHORTEST = 4
@@ -34,14 +34,14 @@ _SHORTEST = 4
 _NEIGHBOURS = 11
 _SPIKE_SIGMAS = 4.0
 _PENALTY = 4.0
-"""Penalty of a change, as a multiple of ln n × the noise's variance. The textbook's 2 (BIC) gives false changes in more
-than 1 of 100 series of 60 points."""
+"""Penalty of a change, as a multiple of ln n × the noise's variance. The usual factor 2 (BIC) causes false changes in
+more than 1 of 100 series of 60 points."""
 _MAX_AUTOCORRELATION = 0.8
-"""Maximum autocorrelation that the penalty uses. A higher value comes from the levels themselves."""
+"""Maximum autocorrelation that the penalty uses. A higher value comes from changes of level."""
 _KEPT = 0.9
 _KEPT_VARIANCE = 0.6231
-"""The variance of the smaller nine tenths of normal numbers, as a share of that of all: 1 − 2·z·φ(z) ÷ 0.9 with z =
-1.645."""
+"""Variance of the nine tenths of normal numbers that are closest to 0, divided by the variance of all: 1 − 2·z·φ(z) ÷
+0.9 with z = 1.645."""
 _NORMAL_MAD = 1.4826
 """Standard deviation of a normal distribution ÷ its median absolute deviation."""
 
@@ -55,7 +55,7 @@ class SteadyState:
     begin: int
     """Index of the first point after the last change."""
     drift: Estimate | None
-    """The largest drift of a series from `begin` to the end, relative to its mean; None with too few points."""
+    """Largest drift of a series from `begin` to the end, relative to its mean. None with too few points."""
     points: int
 
     @property
@@ -65,7 +65,7 @@ class SteadyState:
 
     @property
     def drifts(self) -> bool:
-        """Whether the last level changes by more than the tolerance: the whole interval of its drift exceeds it."""
+        """Whether the last level changes by more than the tolerance, with the whole interval of its drift."""
         return _is_beyond(self.drift)
 
     @property
@@ -75,26 +75,27 @@ class SteadyState:
 
 
 def find_change_points(values: Sequence[float]) -> list[int]:
-    """Returns the index of the first point of each level but the first.
+    """Returns the index of the first point of each level except the first level.
 
     >>> find_change_points([100, 101, 99, 100, 101] * 6 + [130, 131, 129, 130, 131] * 6)
     [30]
 
-    Raises ValueError: fewer than `POINTS` values, or one that is not finite.
+    Raises ValueError if there are fewer than `POINTS` values, or if a value is not finite.
     """
     observed = np.asarray(values, dtype=np.float64)
     if len(observed) < POINTS or not np.isfinite(observed).all():
-        raise ValueError(f"expected at least {POINTS} finite numbers: {values!r}")
+        raise ValueError(f"found {values!r}, expected at least {POINTS} finite numbers")
     return _levels(_without_spikes(observed))
 
 
 def find_steady_state(series: Sequence[Sequence[float]]) -> SteadyState:
     """Finds the common steady state of several series of one length, such as throughput and response time.
 
-    Raises ValueError: no series, unequal lengths, fewer than `POINTS` values, or one that is not finite.
+    Raises ValueError if there is no series, lengths differ, a series has fewer than `POINTS` values, or one is not
+    finite.
     """
     if not series or len({len(values) for values in series}) != 1:
-        raise ValueError("expected series of one length, at least one")
+        raise ValueError("expected at least one series, all of the same length")
     points = len(series[0])
     changes = sorted({change for values in series for change in find_change_points(values)})
     begin = changes[-1] if changes else 0
@@ -110,7 +111,7 @@ def _is_beyond(moved: Estimate | None) -> bool:
 
 
 def _without_spikes(observed: Array) -> Array:
-    """Replaces values far from the median of their neighbourhood by that median."""
+    """Returns the series with each value far from the median of its neighbourhood replaced by this median."""
     padded = np.pad(observed, _NEIGHBOURS // 2, mode="reflect")
     median = np.median(np.lib.stride_tricks.sliding_window_view(padded, _NEIGHBOURS), axis=1)
     apart = np.abs(observed - median)
@@ -147,26 +148,25 @@ def _apart(observed: Array, changes: Iterable[int]) -> list[int]:
 def _noise(observed: Array) -> tuple[float, float]:
     """Returns the standard deviation of a series around its levels, and its lag-1 autocorrelation.
 
-    Both come from differences, because a change of level affects only those across the change: with lag 1 their
-    variance is 2σ²(1 − r), with lag 2 it is 2σ²(1 − r²). The largest tenth, which includes changes of level, is left
-    out.
+    Both results come from differences of values, because a change of level affects few differences. With lag 1 their
+    variance is 2σ²(1 − r), with lag 2 it is 2σ²(1 − r²). The largest tenth, with the changes of level, does not count.
     """
     near, far = (_trimmed_variance(observed[lag:] - observed[:-lag]) for lag in (1, 2))
     if near == 0:
-        # Mostly equal values: the spread of the others is the noise.
+        # Most values are equal, so the other values determine the noise.
         return float(np.diff(observed).std()) / math.sqrt(2), 0.0
     autocorrelation = min(max(far / near - 1, 0.0), _MAX_AUTOCORRELATION)
     return math.sqrt(near / 2 / (1 - autocorrelation)), autocorrelation
 
 
 def _trimmed_variance(differences: Array) -> float:
-    """Estimates the variance of normal numbers around 0 from the smallest nine tenths of them."""
+    """Estimates the variance of normal numbers with mean 0 from the nine tenths closest to 0."""
     squares = np.sort(differences**2)
     return float(squares[: math.ceil(_KEPT * len(squares))].mean()) / _KEPT_VARIANCE
 
 
 def _drift(values: Sequence[float]) -> Estimate | None:
-    """Returns the drift of a level without its spikes; autocorrelation widens the interval."""
+    """Returns the drift of a level without its spikes. Autocorrelation widens the interval."""
     observed = np.asarray(values, dtype=np.float64)
     if len(observed) < POINTS // 2:
         return None

@@ -1,6 +1,6 @@
-"""Components of a figure's variance: within trials, between trials, between blocks.
+"""Estimates the components of a figure's variance: within trials, between trials, and between blocks.
 
-The largest component shows what a study needs: longer loads, more trials, or measurements on another day.
+The largest component shows the need of a study: longer loads, more trials, or measurements on another day.
 """
 
 import math
@@ -12,19 +12,19 @@ import numpy as np
 from weir.stats.mean import Array
 
 _BATCHES = 10
-"""Number of batches of a series; their means count as independent (Law & Carson, Operations Research 1979)."""
+"""Number of batches of a series. The means of batches count as independent (Law & Carson, Operations Research 1979)."""
 
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
-    """Relative standard deviations of one trial's figure, one for each source. Their squares add up to the total."""
+    """Relative standard deviations of one trial's figure by source of noise, whose squares add up to the total."""
 
     within: float
     """Noise of the mean within a trial's window. A longer load reduces this noise."""
     between_trials: float
     """Further differences between fresh processes in one block. More trials average out these differences."""
     between_blocks: float
-    """Common change of all systems in a block; comparisons within blocks cancel this change."""
+    """Common change of all systems in a block. Comparisons within blocks cancel this change."""
     trials: int
     blocks: int
 
@@ -32,7 +32,7 @@ class VarianceComponents:
 def relative_standard_error(values: Sequence[float] | Array) -> float | None:
     """Returns the relative standard error of the mean of an autocorrelated series, by batch means.
 
-    None if the series is too short, or its mean is 0.
+    Returns None if the series is too short, or if its mean is 0.
     """
     observed = np.asarray(values, dtype=np.float64)
     length = len(observed) // _BATCHES
@@ -47,13 +47,13 @@ def estimate_variance_components(
 ) -> VarianceComponents | None:
     """Estimates the variance components by analysis of variance, with a level for each system.
 
-    The model is ln X = m_c + B_b + e_cb for system c in block b. With one trial of each, the mean square between blocks
-    estimates σ²_trial + (systems)·σ²_block, and the residual mean square σ²_trial, which includes the variance within
-    trials.
+    The model is ln X = m_c + B_b + e_cb for system c in block b, with one trial of each system in each block. The mean
+    square between blocks estimates σ²_trial + (systems)·σ²_block. The residual mean square estimates σ²_trial, which
+    includes the variance within trials.
 
-    `logarithms` has the natural logarithm of each system's figure for each block, all in one order; `errors` has the
-    relative standard error of each trial's mean, in any order. None with fewer than two blocks or two systems: blocks
-    and trials cannot be separated then. Raises ValueError: blocks of different length, or a value that is not finite.
+    `logarithms` has the natural logarithm of each system's figure for each block, in the same order. `errors` has the
+    relative standard error of each trial's mean, in any order. Returns None with fewer than two blocks or two systems,
+    because blocks and trials are then inseparable. Raises ValueError if lengths differ, or if a value is not finite.
     """
     if len(logarithms) < 2 or min(map(len, logarithms)) < 2:
         return None

@@ -1,6 +1,5 @@
-"""The run file: one SQLite file for each run, which weir writes during the run, and all later steps read. Only this
-room knows the schema (`docs/reference/run-file.md`). The room takes and returns the types of `weir.model`, draws no
-conclusions and runs nothing."""
+"""The run file: one SQLite file for each run. weir writes the file during the run, and all later steps read it. Only
+this package contains the file's schema (`docs/reference/run-file.md`). Its functions use the types of `weir.model`."""
 
 from weir.store.connection import RUN_FILE_NAME, find_run
 from weir.store.handoff import AwayRun, away

@@ -1,5 +1,5 @@
-"""Finds and opens run files, and turns SQLite's errors into errors that a user can act on. A reader must work while a
-writer still writes the run (WAL), on a read-only medium, and after the writer was killed."""
+"""Finds and opens run files, and turns SQLite's errors into messages with a next step. Reading works while a writer
+writes the file (WAL), on a read-only medium, and after a writer was killed."""
 
 import shutil
 import sqlite3
@@ -17,7 +17,7 @@ _NEXT_STEP = "name a run folder that `weir run` created, or run the study again"
 
 
 def find_run(path: Path) -> Path:
-    """Returns the run file `path`, or `run.weir` in the folder `path`. Raises UsageError if there is none."""
+    """Returns the run file `path`, or `run.weir` in the folder `path`. Raises UsageError if neither exists."""
     hint = "weir run STUDY creates a run folder"
     if path.is_dir():
         inside = path / RUN_FILE_NAME
@@ -32,7 +32,7 @@ def find_run(path: Path) -> Path:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Raises SQLite's errors about the file at `path` as a `WeirError` with the file's name."""
+    """Turns errors from reading the file at `path` into a WeirError that names the file."""
 
     def of_kind(found: str, expected: str = "a weir run file") -> UsageError:
         return UsageError(f"{path}: found {found}, expected {expected}", hint=_NEXT_STEP)
@@ -54,7 +54,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def check_identity(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises UsageError if the open file is not a weir run, or has a schema that this weir cannot read."""
+    """Raises UsageError if the open file is not a run file, or has a schema that this weir cannot read."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
@@ -68,7 +68,7 @@ def check_identity(connection: sqlite3.Connection, path: Path) -> None:
 
 @dataclass(slots=True)
 class ReadOnly:
-    """An open connection for reading, and the temporary copy of the file, if the connection needs one."""
+    """A read-only connection, and the temporary copy of the file if the connection needs a copy."""
 
     connection: sqlite3.Connection
     copy: "tempfile.TemporaryDirectory[str] | None" = None
@@ -81,7 +81,7 @@ class ReadOnly:
 
 def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     options = "mode=ro&immutable=1" if immutable else "mode=ro"
-    # Any thread may read, one at a time: the live page reads from the server's worker threads.
+    # The live page reads from the server's worker threads, one at a time.
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?{options}", uri=True, check_same_thread=False)
     try:
         check_identity(connection, path)
@@ -93,8 +93,8 @@ def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
 
 
 def open_read_only(path: Path) -> ReadOnly:
-    """Opens the run file at `path` for reading. Raises WeirError if the file cannot be opened, is of another kind, is
-    truncated, or is from a newer weir."""
+    """Opens the run file at `path` for reading. Raises WeirError if the file cannot be opened, is not a run file, is
+    truncated, or has another schema."""
     with explained(path):
         try:
             return ReadOnly(_connect(path))

@@ -1,5 +1,5 @@
-"""A run file that another machine continues. weir sends the content there; the result replaces the file in one
-transaction. Until then the file here does not change, whatever happens there, and no other weir writes the file."""
+"""Hands a run file to another machine that continues the run. weir sends the file's content, and later replaces the
+file with the returned content in one transaction. Until then, the local file does not change."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -18,25 +18,25 @@ class AwayRun:
 
     path: Path
     content: bytes
-    """Content of the run file, complete even if its writer was killed."""
+    """Content of the run file, complete even after the writer was killed."""
 
     def take_back(self, returned: Path) -> None:
-        """Replaces the file here with the returned one, completely or not at all; readers that have the file open see
-        the new content. Raises TargetError (the returned file is another run, or lacks a trial that was finished here),
-        WeirError (the returned file cannot be read, or the file here cannot be written)."""
+        """Replaces the local run file with the returned file, completely or not at all. Readers that have the file open
+        see the new content. Raises TargetError if the returned file is another run, or lacks a trial that the local
+        file has. Raises WeirError if the returned file cannot be read, or if the local file cannot be written."""
         with closing(open_read_only(returned)) as source:
             with closing(open_read_only(self.path)) as here:
                 missing = _finished(here.connection, self.path) - _finished(source.connection, returned)
             if missing:
                 lost = f"found a returned file without {len(missing)} of the finished trials, expected all"
-                raise TargetError(f"{self.path}: {lost}; the file here is unchanged")
+                raise TargetError(f"{self.path}: {lost}; the local file is unchanged")
             with explained_write(self.path), closing(sqlite3.connect(self.path)) as target:
                 source.connection.backup(target)
 
 
 @contextmanager
 def away(path: Path) -> Iterator[AwayRun]:
-    """Yields a run that another machine continues. Raises UsageError: not a run file, or another weir writes it."""
+    """Yields the run for another machine. Raises UsageError if `path` is not a run file, or has another writer."""
     with locked_folder(path):
         with closing(open_read_only(path)) as source, explained(path), closing(sqlite3.connect(":memory:")) as copy:
             source.connection.backup(copy)
@@ -45,7 +45,7 @@ def away(path: Path) -> Iterator[AwayRun]:
 
 
 def _finished(connection: sqlite3.Connection, path: Path) -> set[tuple[int, int]]:
-    """Returns the run's identity and its finished trials, sorted by start time."""
+    """Returns id and start time of each finished trial, and of the run as the id 0."""
     with explained(path):
         return {
             (0, connection.execute("SELECT started_unix_ns FROM run").fetchone()[0]),

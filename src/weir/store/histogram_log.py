@@ -1,6 +1,6 @@
-"""Histogram logs: the response times of each interval in HdrHistogram's text format, for other tools. The format is
-that of `HistogramLogWriter` (version 1.3): comments with the start time, a legend, and a line for each interval: start
-and length in seconds, largest value in milliseconds, histogram (V2, deflated, base64; nanoseconds)."""
+"""Writes histogram logs for other tools: each interval's response times in HdrHistogram's text format. The format is
+version 1.3 of `HistogramLogWriter`: comments with the start time, a legend, and a line for each interval. A line has
+start and length in seconds, maximum in milliseconds, and histogram in nanoseconds (V2, deflated, base64)."""
 
 from datetime import datetime
 
@@ -11,8 +11,8 @@ from weir.model.records import Interval, LoadStarted
 
 
 class HistogramLog(LoadObserver):
-    """A log that grows with the load. When the load ends, even early, the log is complete. Raises UsageError: the file
-    cannot be written."""
+    """A histogram log that weir writes during a load. The log is complete even if the load ends early. Raises
+    UsageError if the file cannot be written."""
 
     def __init__(self, path: str) -> None:
         try:

@@ -1,6 +1,5 @@
-"""Reads the finished trials of a run file, in the types of `weir.model`. For a load without a study, also reads the
-unfinished trial. The file is opened read-only. Reading works while a writer still writes the run, on a read-only
-medium, and after the writer was killed."""
+"""Reads the finished trials of a run file. For a load without a study, also reads the unfinished trial. The reader
+never changes the file. Reading works during a run, on a read-only medium, and after a writer was killed."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,7 @@ _READINGS: dict[type, tuple[str, str]] = {
     NetworkSampleRow: ("network_sample", "t_s, name"),
     MachineSampleRow: ("machine_sample", "t_s"),
 }
-"""The table and the sort order of each kind of reading."""
+"""Table and sort order of each row type."""
 
 
 class RunReader:
@@ -33,14 +32,14 @@ class RunReader:
 
     info: RunInfo
     ended: Literal["complete", "interrupted"] | None
-    """How the run ended; None if the run continues, or its writer was killed."""
+    """How the run ended. None if the run continues, or if its writer was killed."""
     finished_unix_ns: int | None
     stopped: StopReason | None
-    """Why a complete run has no further blocks."""
+    """The rule that ended a complete run."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the run file `path`, or the run file in the folder `path`. Raises WeirError if the file is missing, of
-        another kind, truncated, or from a newer weir."""
+        """Opens the run file `path`, or the run file in the folder `path`. Raises WeirError if the file is missing, is
+        not a run file, is truncated, or has another schema."""
         self.path = find_run(path)
         self._open = open_read_only(self.path)
         self._cached: dict[Any, Any] = {}
@@ -62,7 +61,7 @@ class RunReader:
             return [Cell(**rows.CELL.decode(row)) for row in self._select("cell", rows.CELL.columns, "ORDER BY id")]
 
     def trials(self) -> list[Trial]:
-        """Returns the finished trials in the order in which they ran, without their histograms (see `histograms`)."""
+        """Returns the finished trials in the order of their start, without histograms (see `histograms`)."""
         with self._cache() as cache:
             if "trials" not in cache:
                 cells = {cell.id: cell for cell in self.cells()}
@@ -71,8 +70,8 @@ class RunReader:
             return list(cache["trials"])
 
     def unfinished(self) -> Trial | None:
-        """Returns the unfinished trial of a load that still runs or whose writer was killed; the trial has no
-        summary."""
+        """Returns the unfinished trial of a single load, without a summary. Returns None for a study or a finished
+        load."""
         if not self.info.is_load:
             return None
         cells = {cell.id: cell for cell in self.cells()}
@@ -85,7 +84,7 @@ class RunReader:
             return Trial(id_, cells[cell_id], block, position, attempt, started_unix_ns, result)
 
     def intervals(self, trial_id: int) -> list[rows.IntervalRow]:
-        """Returns the generator's reports, sorted by time."""
+        """Returns the intervals of a trial, sorted by time."""
         with self._cache() as cache:
             if trial_id not in cache:
                 found = self._of_trial("interval", rows.IntervalRow._fields, trial_id, "idx")
@@ -94,7 +93,7 @@ class RunReader:
             return intervals
 
     def answered(self, trial_id: int) -> rows.Answered:
-        """Returns the number of responses in each interval, sorted by time; much faster than `intervals`."""
+        """Returns the number of responses in each interval, sorted by time. This is much faster than `intervals`."""
         # Imported here because `weir load` does not need it.
         import numpy as np
 
@@ -110,12 +109,12 @@ class RunReader:
             return answered.get(trial_id) or rows.Answered(*np.zeros((width, 0)))
 
     def interval_histograms(self, trial_id: int) -> list[bytes]:
-        """Returns the response times of each interval (nanoseconds, HdrHistogram V2), in the order of `intervals`."""
+        """Returns histograms of each interval's response times (nanoseconds, HdrHistogram V2), sorted by time."""
         with explained(self.path):
             return [data for (data,) in self._of_trial("interval", ("histogram",), trial_id, "idx")]
 
     def readings(self, row_type: type[_Row], trial_id: int) -> list[_Row]:
-        """Returns the readings of one kind, sorted by time."""
+        """Returns the rows of the type `row_type` for a trial, sorted by time."""
         table, order = _READINGS[row_type]
         with explained(self.path):
             found = self._of_trial(table, row_type._fields, trial_id, order)
@@ -123,7 +122,7 @@ class RunReader:
         return list(map(partial(tuple.__new__, row_type), found))
 
     def tiers_on(self, node: str) -> frozenset[str]:
-        """Returns the tiers whose processes ran on another machine; their readings have the machine's name."""
+        """Returns the tiers with processes on the machine `node`. Their readings have names that end with `@node`."""
         with explained(self.path):
             found = self._select("sample", ["DISTINCT tier"], "WHERE substr(name, -length(?1)) = ?1", (f"@{node}",))
         return frozenset(tier for (tier,) in found)
@@ -133,7 +132,7 @@ class RunReader:
             return [TrialEvent(*row) for row in self._of_trial("event", rows.EVENT.columns, trial_id, "t_s")]
 
     def histogram(self, trial_id: int, clock: str) -> bytes | None:
-        """Returns the histogram of one clock, such as `response_time_ns`; None if the file lacks it."""
+        """Returns the histogram of one clock, such as `response_time_ns`, or None if the file lacks the histogram."""
         with explained(self.path):
             found = self._of_trial("histogram", ("data",), trial_id, "clock", "AND clock = ?", clock)
         return found[0][0] if found else None
@@ -153,7 +152,7 @@ class RunReader:
 
     @contextmanager
     def _cache(self) -> Iterator[dict[Any, Any]]:
-        """Yields rows that several findings and charts read. Another process's write to the file empties this cache."""
+        """Yields the cache of rows for several findings and charts. A write by another process empties the cache."""
         with explained(self.path):
             (version,) = self._open.connection.execute("PRAGMA data_version").fetchone()
             if version != self._version:
@@ -168,7 +167,7 @@ class RunReader:
     def _of_trial(
         self, table: str, columns: Sequence[str], trial_id: int, order: str, where: str = "", *values: str
     ) -> list[tuple[Any, ...]]:
-        # Hides the rows of a trial that still runs, except those of a load without a study, which has no others.
+        # Hides the rows of an unfinished trial, except in a load without a study, which has only one trial.
         finished = "" if self.info.is_load else "AND finished = 1"
         rest = f"WHERE trial_id = (SELECT id FROM trial WHERE id = ? {finished}) {where} ORDER BY {order}"
         return self._select(table, columns, rest, (trial_id, *values))

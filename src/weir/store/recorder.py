@@ -1,4 +1,4 @@
-"""Writes the records of a load and of the host to the run file while the load goes on."""
+"""Writes the records of a load and of the host to the run file during the load."""
 
 import threading
 
@@ -9,8 +9,8 @@ from weir.store.writer import RunWriter
 
 
 class Recorder(LoadObserver):
-    """Writes intervals, samples and events on one time axis: seconds since the load's start. Load and host have
-    separate reader threads, so a lock protects it. Samples before the load's start wait until the start is known."""
+    """An observer that writes intervals, samples and events, with times in seconds since the load's start. A lock
+    protects the recorder, because load and host have separate reader threads. Samples wait until the load starts."""
 
     def __init__(self, writer: RunWriter, trial_id: int) -> None:
         self._writer = writer
@@ -27,7 +27,7 @@ class Recorder(LoadObserver):
 
     @property
     def start_ns(self) -> int:
-        """The load's start on CLOCK_MONOTONIC; known after a load without an error."""
+        """Time of the load's start on CLOCK_MONOTONIC, known after a load without an error."""
         assert self._start_ns is not None
         return self._start_ns
 
@@ -40,7 +40,7 @@ class Recorder(LoadObserver):
             self._keep(sample, self.samples_elsewhere)
 
     def on_start(self, started: LoadStarted) -> None:
-        """Sets the load's start and writes the earlier samples."""
+        """Sets the load's start, and writes the samples that arrived earlier."""
         with self._lock:
             self._start_ns = started.start_monotonic_ns
             for sample in (*self.samples, *self.samples_elsewhere):

@@ -1,5 +1,5 @@
-"""Converts the types of `weir.model` to columns of the run file, and back, without SQL and files. Reading returns
-intervals as named tuples: a long run has hundreds of thousands, and weir validated them when the engine sent them."""
+"""Converts the types of `weir.model` to columns of the run file, and back. Intervals become named tuples without
+validation, because a long run has hundreds of thousands of them, and weir validated each before writing."""
 
 import json
 from base64 import b64decode
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _AsPlan = Annotated[Load, PlainValidator(load_from_plan), PlainSerializer(lambda load: load.to_plan())]
 RUN = Codec(get_type_hints(RunInfo))
 CELL = Codec(get_type_hints(Cell) | {"load": _AsPlan})
-# A verdict has two columns: its validity, by which trials are chosen, and its reasons. Histograms have their own table.
+# A verdict has two columns, validity and reasons, because queries select trials by validity. Histograms have a table.
 _RESULT = {
     field: type_ for field, type_ in get_type_hints(TrialResult).items() if field not in ("verdict", "histograms")
 }
@@ -36,8 +36,8 @@ TRIAL_COLUMNS = ("id", *BEGUN_COLUMNS, *RESULT.columns)
 
 
 class IntervalRow(NamedTuple):
-    """The generator's report of one slice of a trial. Times are seconds since the load's start. Response times are None
-    if nothing completed."""
+    """One interval of a trial, reported by the generator. Times are seconds since the load's start. Response times are
+    None if no request completed."""
 
     idx: int
     start_s: float
@@ -62,16 +62,16 @@ class IntervalRow(NamedTuple):
 
 INTERVAL = Codec(
     get_type_hints(IntervalRow) | {"errors": ErrorCounts},
-    # The engine's record names these fields otherwise.
+    # The engine's record has other names for these fields.
     {"idx": "index"} | {f"{name}_us": f"response_time_us.{name}" for name in IntervalQuantiles.model_fields},
 )
 _ERRORS = IntervalRow._fields.index("errors")
-# The errors of almost every interval.
+# Almost every interval is without errors.
 _NO_ERRORS, _NO_ERRORS_TEXT = MappingProxyType(ErrorCounts().model_dump()), ErrorCounts().model_dump_json()
 
 
 class Answered(NamedTuple):
-    """The number of responses in each interval of a trial, sorted by time. Times are seconds since the load's start."""
+    """Number of responses in each interval of a trial, sorted by time. Times are seconds since the load's start."""
 
     start_s: "NDArray[np.float64]"
     end_s: "NDArray[np.float64]"
@@ -92,7 +92,7 @@ def trial_from_row(row: Sequence[Any], cells: Mapping[int, Cell]) -> Trial:
 
 
 def interval_row(trial_id: int, interval: Interval) -> Row:
-    """Returns `trial_id`, the fields of `IntervalRow`, and the histogram's bytes."""
+    """Returns a row of the table `interval`: `trial_id`, the fields of `IntervalRow`, and the histogram's bytes."""
     return (trial_id, *INTERVAL.encode(interval), b64decode(interval.histogram))
 
 

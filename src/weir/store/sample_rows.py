@@ -1,6 +1,6 @@
-"""Rows of samples. Their types declare the tables of samples (`schema`); this module has no SQL and no files. A field
-has the name and type of the corresponding field of the engine's record; a test compares both. Rows are named tuples: a
-run has hundreds of thousands, and a dataclass takes ten times as long to make."""
+"""Row types of samples, from which `schema` derives tables. Each field has the name and type of a field in the engine's
+record, and a test compares both. Rows are named tuples, because a run has hundreds of thousands of rows, and a
+dataclass takes ten times as long to create."""
 
 from collections.abc import Iterator
 from operator import attrgetter
@@ -11,8 +11,8 @@ from weir.store.table import Row
 
 
 class SampleRow(NamedTuple):
-    """One started process and its descendants at one moment. Counts are cumulative. The observer rarely reads
-    proportional memory."""
+    """Resources of one started process and its descendants at one moment. Counts are cumulative. PSS is rarely
+    known."""
 
     t_s: float
     name: str
@@ -39,7 +39,7 @@ class SampleRow(NamedTuple):
 
 
 class UseRow(NamedTuple):
-    """The fields of `SampleRow` that charts draw. Reading only these fields takes half of the time."""
+    """The fields of `SampleRow` that charts draw. Reading only these fields halves the time."""
 
     t_s: float
     name: str
@@ -52,7 +52,7 @@ class UseRow(NamedTuple):
 
 
 class CpuSampleRow(NamedTuple):
-    """One CPU of the machine at one moment, in cumulative seconds since boot."""
+    """Times of one CPU of the machine since boot, in seconds, at one moment."""
 
     t_s: float
     cpu: int
@@ -66,7 +66,7 @@ class CpuSampleRow(NamedTuple):
 
 
 class ThreadStateRow(NamedTuple):
-    """Threads of one name at one moment: their number, and cumulative thread-seconds by state."""
+    """Threads with one name at one moment: their number, and cumulative thread-seconds by state."""
 
     t_s: float
     name: str
@@ -85,8 +85,8 @@ class ThreadStateRow(NamedTuple):
 
 
 class NetworkSampleRow(NamedTuple):
-    """The network namespace of the machine (`name` is empty) or of a process group at one moment. Counts are
-    cumulative."""
+    """Cumulative counters of a network namespace at one moment: the machine's (`name` is empty), or a process
+    group's."""
 
     t_s: float
     name: str
@@ -103,8 +103,8 @@ class NetworkSampleRow(NamedTuple):
 
 
 class MachineSampleRow(NamedTuple):
-    """The cumulative time in which tasks of the machine waited (PSI; None if the kernel has no PSI), and the observer's
-    cost."""
+    """Cumulative seconds in which the machine's tasks waited for resources, and the observer's cost. Pressure fields
+    are None if the kernel does not support PSI."""
 
     t_s: float
     cpu_some_s: float | None
@@ -118,7 +118,7 @@ class MachineSampleRow(NamedTuple):
     thread_sweeps: int | None
 
 
-# Each reads a row's fields from the engine's record in one call: samples come ten times a second.
+# Each getter reads all fields of a row in one call, because samples come ten times a second.
 _GROUP = attrgetter(*SampleRow._fields[1:])
 _CPU = attrgetter(*CpuSampleRow._fields[1:])
 _POOL = attrgetter(*ThreadStateRow._fields[3:])
@@ -130,11 +130,12 @@ _NO_PRESSURE, _NO_OBSERVER = (None,) * 6, (None,) * 3
 
 
 def split_sample(trial_id: int, t_s: float, sample: Sample) -> Iterator[tuple[str, Row]]:
-    """Yields the rows of a sample: for each row the table, and `trial_id` with the fields of the table's row type."""
+    """Yields the rows of a sample, each with the name of its table. A row is `trial_id` and the fields of a row
+    type."""
     for group in sample.groups:
         yield "sample", (trial_id, t_s, *_GROUP(group))
         for pool in group.threads_by_state or ():
-            # The name of a thread may be any bytes; the engine has replaced those that are not UTF-8.
+            # A thread's name may contain any bytes. The engine has replaced bytes that are not UTF-8.
             yield "thread_state", (trial_id, t_s, group.name, group.tier, *_POOL(pool))
         if group.network is not None:
             yield "network_sample", (trial_id, t_s, group.name, *_NETWORK(group.network))

@@ -1,6 +1,6 @@
-"""The run file's tables, derived from the record types of their rows, and the numbers that identify a run file. A
-change of a table, and so of a field of such a record, raises `SCHEMA_NUMBER` and adds a line to
-`docs/reference/run-file.md`. A test compares the tables with their SQL in `tests/store/schema.sql`."""
+"""Tables of the run file, derived from the types of their rows, and numbers that identify a run file. A change of a row
+type changes its table. Each change needs a higher `SCHEMA_NUMBER` and a line in `docs/reference/run-file.md`. A test
+compares the tables with `tests/store/schema.sql`."""
 
 from weir.model.run_types import Cell, RunInfo, Trial, TrialEvent, TrialResult
 from weir.store.rows import BEGUN_COLUMNS, RESULT, IntervalRow
@@ -8,10 +8,10 @@ from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSample
 from weir.store.table import Table, derive_columns
 
 APPLICATION_ID = 0x57454952
-"""The text 'WEIR' in the file's header, with which `file` and weir tell a run file from another SQLite file."""
+"""The text 'WEIR' in the file's header, by which weir and the program `file` recognise run files."""
 
 SCHEMA_NUMBER = 6
-"""The only schema that this weir reads."""
+"""Version of the schema. This weir does not read other versions."""
 
 _ID = {"id": "INTEGER PRIMARY KEY"}
 _OF_TRIAL = {"trial_id": "INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE"}

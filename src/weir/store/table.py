@@ -1,5 +1,5 @@
-"""Converts between record types and the run file. Each field is a column; the field's type determines the column's type
-and text. This module handles SQL and types; it knows no particular table and opens no file."""
+"""Converts records to rows of SQL tables, and back. Each field is a column, and the field's type determines the
+column's type. The module does not depend on particular tables, and does not open files."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ _COLUMN_TYPES: dict[Any, str] = {bool: "INTEGER", int: "INTEGER", float: "REAL",
 
 
 def derive_columns(record: type, *, nullable: bool = False) -> dict[str, str]:
-    """Returns each field of `record` (a dataclass or a named tuple) with the SQL of its column, in the record's order.
-    A value whose type SQLite lacks is stored as JSON in a TEXT column; SQLite checks a `Literal` of strings. With
-    `nullable` every column may be null."""
+    """Returns a dict from each field of `record` (a dataclass or named tuple) to the SQL of its column. A type that
+    SQLite lacks becomes JSON in a TEXT column. SQLite checks a `Literal` of strings. `nullable`: every column may be
+    null."""
     return {name: _derive_column(name, type_, nullable=nullable) for name, type_ in get_type_hints(record).items()}
 
 
@@ -38,8 +38,8 @@ def _drop_none(type_: Any) -> Any:
 
 
 class Codec:
-    """Converts records to rows and back; a field of a type that SQLite lacks becomes JSON. `paths` is a dict from a
-    column to the path of its attribute, if the names differ. Example: `verdict.validity`."""
+    """A converter from records to rows, and back. A field of a type that SQLite lacks becomes JSON. `paths` is a dict
+    from a column to its attribute's path, if the names differ. Example: `verdict.validity`."""
 
     def __init__(self, types: Mapping[str, Any], paths: Mapping[str, str] | None = None) -> None:
         self.columns = tuple(types)
@@ -51,7 +51,7 @@ class Codec:
         return tuple(map(_encode, self._types, self._values(record)))
 
     def decode(self, row: Sequence[Column]) -> dict[str, Any]:
-        """Returns the values by path. Raises ValueError: a column holds no value of its field's type."""
+        """Returns a dict from attribute path to value. Raises ValueError if a column's value has the wrong type."""
         return dict(zip(self._paths, map(_decode, self.columns, self._types, row), strict=True))
 
 
@@ -62,11 +62,11 @@ def _adapter(type_: Any) -> TypeAdapter[Any]:
 
 def _encode(type_: Any, value: Any) -> Column:
     if isinstance(value, str):
-        # SQLite keeps no lone surrogates, which stand for bytes of a foreign process that are not UTF-8.
+        # SQLite does not accept lone surrogates, which stand for bytes that are not UTF-8.
         return value.encode("utf-8", "replace").decode("utf-8")
     if value is None or type_ in _COLUMN_TYPES:
         return value  # type: ignore[no-any-return]
-    # In ASCII, so that lone surrogates come back unchanged.
+    # ASCII preserves lone surrogates.
     return json.dumps(_adapter(type_).dump_python(value, by_alias=True, warnings=False), separators=(",", ":"))
 
 
@@ -81,7 +81,7 @@ def _decode(name: str, type_: Any, column: Column) -> Any:
 
 
 def insert_into(table: str, columns: Sequence[str]) -> str:
-    """Returns the statement that adds a row with these columns."""
+    """Returns the SQL statement that inserts a row with these columns."""
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
@@ -92,7 +92,7 @@ class Table:
     name: str
     columns: Mapping[str, str]
     primary_key: tuple[str, ...] = ()
-    """The columns of a primary key with several columns. A single primary key is part of its column's SQL."""
+    """Columns of a primary key with several columns. A key with a single column is part of the column's SQL."""
     index: tuple[str, ...] = ()
 
     @property

@@ -1,6 +1,6 @@
-"""Writes a run file while the run goes on. The writer appends rows of intervals, samples and events about once a second
-in one transaction, so that the disk does not disturb the measurement. Readers see a trial from the moment
-`finish_trial` returns; `resume` deletes all others."""
+"""Writes a run file during the run. About once a second, the writer appends intervals, samples and events in one
+transaction, so that the disk does not disturb the measurement. Readers see a trial only after `finish_trial`. `resume`
+deletes unfinished trials."""
 
 import fcntl
 import json
@@ -32,13 +32,13 @@ _INSERTS = {table.name: table.insert for table in APPENDED}
 
 
 class RunWriter:
-    """The only writer of a run file. Several threads may call its methods. As a context manager it closes the run as
-    complete, or as interrupted if an exception ends the block."""
+    """The only writer of a run file. Several threads may call its methods. As a context manager, the writer closes the
+    run as complete, or as interrupted after an exception."""
 
     def __init__(
         self, path: Path, connection: sqlite3.Connection, resources: ExitStack, info: RunInfo, cells: tuple[Cell, ...]
     ) -> None:
-        """Use `create` or `resume`."""
+        """Stores the parts of an open run file. Callers use `create` or `resume` instead."""
         self.path = path
         self.info = info
         self.cells = cells
@@ -52,9 +52,9 @@ class RunWriter:
 
     @classmethod
     def create(cls, path: Path, info: RunInfo, cells: Sequence[Cell]) -> Self:
-        """Creates a new run file at `path`, and its folder. Each run has its own folder. Single loads may share a
-        folder, and are never resumed. Raises UsageError (the file exists, or another weir writes into this folder),
-        WeirError (the file cannot be written)."""
+        """Creates a new run file at `path`, and its folder. Each run of a study has its own folder. Single loads may
+        share a folder, and weir never resumes them. Raises UsageError if the file exists, or if another weir writes
+        into the folder. Raises WeirError if the file cannot be written."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -74,7 +74,7 @@ class RunWriter:
     @classmethod
     def resume(cls, path: Path) -> Self:
         """Opens an earlier run to continue it, and deletes its unfinished trials. Raises UsageError if the file is
-        missing, is not a weir run, has another schema, or another weir writes it."""
+        missing, is not a run file, or has another schema, or if another weir writes the run."""
         if not path.is_file():
             problem = f"{path}: found no such file, expected a run file to resume"
             raise UsageError(problem, hint="weir run STUDY starts a new run")
@@ -97,7 +97,7 @@ class RunWriter:
         self.cells = (*self.cells, *cells)
 
     def begin_trial(self, cell: Cell, *, block: int, position: int, attempt: int, started_unix_ns: int) -> int:
-        """Starts a trial and returns its id. Readers see the trial only after its end."""
+        """Adds an unfinished trial and returns its id. Readers see the trial only after its end."""
         values = (cell.id, block, position, attempt, started_unix_ns)
         with self._transaction() as connection:
             cursor = connection.execute(insert_into("trial", rows.BEGUN_COLUMNS), values)
@@ -108,7 +108,8 @@ class RunWriter:
         self._append("interval", rows.interval_row(trial_id, interval))
 
     def add_sample(self, trial_id: int, t_s: float, sample: Sample) -> None:
-        """Appends a reading of processes and machine, `t_s` seconds since the load's start (negative before it)."""
+        """Appends a reading of the processes and the machine at `t_s` seconds since the load's start (negative: before
+        it)."""
         for table, row in sample_rows.split_sample(trial_id, t_s, sample):
             self._append(table, row)
 
@@ -116,8 +117,8 @@ class RunWriter:
         self._append("event", (trial_id, *rows.EVENT.encode(event)))
 
     def finish_trial(self, trial_id: int, result: TrialResult) -> None:
-        """Writes the trial's result and marks it finished, in one transaction with the pending rows. Raises ValueError:
-        there is no such unfinished trial."""
+        """Writes the trial's result and pending rows, and marks the trial finished, in one transaction. Raises
+        ValueError if the trial was not started, or is already finished."""
         assignments = ", ".join(f"{column} = ?" for column in rows.RESULT.columns)
         statement = f"UPDATE trial SET {assignments}, finished = 1 WHERE id = ? AND finished = 0"
         with self._transaction() as connection:
@@ -126,7 +127,7 @@ class RunWriter:
             connection.executemany(insert_into("histogram", ("trial_id", "clock", "data")), histograms)
             if connection.execute(statement, (*rows.RESULT.encode(result), trial_id)).rowcount != 1:
                 raise ValueError(f"trial {trial_id}: not started or already finished, expected in progress")
-        # Between trials the disk disturbs no measurement. From here on the trial survives a power cut, too.
+        # Between trials the disk does not disturb a measurement. After the checkpoint, the trial survives a power cut.
         with self._lock, explained_write(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
@@ -140,7 +141,7 @@ class RunWriter:
             connection.execute("UPDATE run SET stopped = ?", (json.dumps(asdict(stop)),))
 
     def close(self, ended: Ended) -> None:
-        """Stores how the run ended, and leaves a single file. A second call does nothing."""
+        """Stores how the run ended, and merges the write-ahead log into the run file. A second call does nothing."""
         with self._lock:
             if self._closed:
                 return
@@ -148,7 +149,7 @@ class RunWriter:
                 with self._transaction() as connection:
                     self._write_pending(connection)
                     connection.execute("UPDATE run SET ended = ?, finished_unix_ns = ?", (ended, time.time_ns()))
-                # If another process is reading, the file stays in WAL mode, complete and readable.
+                # While another process reads the file, it stays in WAL mode, complete and readable.
                 with suppress(sqlite3.OperationalError):
                     self._connection.execute("PRAGMA busy_timeout = 200")
                     self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -197,7 +198,7 @@ class RunWriter:
 
 @contextmanager
 def explained_write(path: Path) -> Iterator[None]:
-    """Like `explained`, but only for SQLite's errors: errors of the caller keep their type."""
+    """Turns SQLite's errors into a NotWrittenError that names the file. Errors of the caller keep their type."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -214,7 +215,7 @@ def _serialize_new(info: RunInfo, cells: Sequence[Cell]) -> bytes:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Writes a file completely or not at all, so that `resume` works even if the writer was killed."""
+    """Writes a file completely or not at all, so that `resume` works after the writer was killed."""
     unfinished = path.with_name(f".{path.name}.new")
     try:
         with unfinished.open("wb") as file:
@@ -243,14 +244,14 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
 @contextmanager
 def locked_folder(path: Path) -> Iterator[None]:
     """Locks the run folder for this writer. The kernel releases the lock when the process ends for any reason. The lock
-    is not on the file, because closing another descriptor of the file would drop SQLite's locks on the file. Raises
-    UsageError if another weir holds the lock."""
+    is on the folder, because closing another descriptor of the file would drop SQLite's locks. Raises UsageError if
+    another weir holds the lock."""
     descriptor = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
-        problem = f"{path}: found another weir that writes this run, expected none"
+        problem = f"{path}: found another weir that writes this run, expected only one writer"
         raise UsageError(problem, hint="wait until the other weir ends, or stop it") from error
     try:
         yield

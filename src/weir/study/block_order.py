@@ -9,20 +9,20 @@ from weir.study.cells import PlannedCell
 
 @dataclass(frozen=True, slots=True)
 class HeadStart:
-    """Short trials that run before the long ones, so that a first answer comes soon."""
+    """Short trials that run before the long trials, for an early first answer."""
 
     cell_ids: frozenset[int]
-    """Cells whose trials are short."""
+    """Ids of the cells with short trials."""
     blocks: int
-    """Blocks of short trials before the first long trial."""
+    """Number of blocks of short trials before the first long trial."""
 
 
 def order_block(
     cells: Sequence[PlannedCell], seed: int, block: int, head_start: HeadStart | None = None
 ) -> list[PlannedCell]:
-    """Returns the cells in the order of a block. The order is random, but the same for the same seed and block, so that
-    a resumed run keeps its order. In a block of a head start the short trials come first, then the long trials. Both
-    groups are in random order."""
+    """Returns the cells in the order of their trials in a block. The order is random, but depends only on seed and
+    block, so that a resumed run keeps the order. In a block of the head start, the short trials come before the long
+    trials. Each group is in random order."""
     shuffled = list(cells)
     random.Random(f"{seed}/{block}").shuffle(shuffled)
     if head_start is not None and block <= head_start.blocks:

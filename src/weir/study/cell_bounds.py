@@ -1,7 +1,7 @@
-"""Computes upper bounds of a cell's throughput by arithmetic alone. Pure. A request that waits w seconds for an
-upstream holds a thread, if the stack has one thread for each request. So n threads complete at most n ÷ w requests per
-second, in any framework. The same bound applies to n users who wait for responses. The smaller bound shows whether a
-study measures the stack or its load."""
+"""Computes upper bounds of a cell's throughput without a measurement. In a stack with one thread for each request, a
+request that waits w seconds for an upstream occupies a thread. So n threads complete at most n ÷ w requests per second,
+in any framework. The same bound applies to n users. The smallest bound shows whether the stack or the load is
+measured."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,8 +20,8 @@ _WAITS_ON = "delay"
 def find_upper_bounds(
     cell: Cell, load: LoadSpec, limits: Mapping[str, Limit], services: Mapping[str, Needed]
 ) -> tuple[UpperBound, ...]:
-    """Returns the upper bounds of a cell's throughput, the smallest first. Returns none if its requests wait for no
-    upstream. `services`: the stack's services, with the study's settings."""
+    """Returns the upper bounds of a cell's throughput in ascending order. Returns no bounds if the cell's requests do
+    not wait for an upstream. `services` has the stack's services with the study's settings."""
     if _WAITS_ON not in services:
         return ()
     settings = parse_settings(DelaySettings, {**read_service(_WAITS_ON).settings, **services[_WAITS_ON].settings})
@@ -58,7 +58,7 @@ def _bound_by_load(cell: Cell, load: LoadSpec, wait_s: float) -> Iterator[UpperB
     if cell.load.requests_per_user is None or load.ramp_s is None:
         yield UpperBound("load", users / request_s, f"{who} ÷ {each}")
         return
-    # The last user comes at the end of the ramp.
+    # The last user starts at the end of the ramp.
     requests = cell.load.requests_per_user
     total_s = load.ramp_s + requests * request_s
     because = f"{who} × {requests} requests ÷ ({load.ramp_s:g} s + {requests} × {request_s:g} s)"

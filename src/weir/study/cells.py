@@ -28,34 +28,34 @@ from weir.study.matrix import DEFAULT_VARIANT
 from weir.toml_file import list_data_files, validate
 
 ASSUMED_OVERHEAD_S = 1.5
-"""Time to start, check and stop a stack, if no pilot measured it. Flask takes 0.5 s, Sanic 1.2 s, a JVM two to three."""
+"""Assumed seconds to start, check and stop a stack. Flask takes 0.5 s, Sanic 1.2 s, and a JVM 2 to 3 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCell:
-    """A cell with everything that its trials need."""
+    """A cell with the stack, workload, load and settings of its trials."""
 
     cell: Cell
     stack: Stack | ExternalStack
     workload: Workload
     load: LoadSpec
-    """Load settings with overrides."""
+    """Load settings after the study's overrides."""
     method: Method
-    """`[method]` with overrides."""
+    """Table `[method]` after the study's overrides."""
     services: Mapping[str, Needed] = field(default_factory=dict)
     """The stack's services. The study's settings replace the services' own settings."""
     table: LoadTable | None = None
-    """`[load]` of the study file with overrides. None: the cell comes from no file."""
+    """Table `[load]` after the study's overrides. None if the cell does not come from a study file."""
 
     @property
     def duration_s(self) -> float:
-        """Duration of the measured load without extension."""
+        """Duration of the measured load in seconds, without an extension."""
         assert self.load.duration_s is not None
         return self.load.duration_s
 
     @property
     def load_key(self) -> tuple[object, ...]:
-        """Everything that the generator's limit depends on. Cells with equal keys share one measurement of the limit."""
+        """Properties that determine the generator's limit. Cells with equal keys share one measurement of the limit."""
         how = self.load.keep_alive, self.load.pipeline, self.load.kernel_timestamps
         return self.cell.generator, self.workload.id, self.cell.load.connections, *how
 
@@ -66,16 +66,16 @@ class PlannedCell:
 
     @property
     def extension_s(self) -> float:
-        """Additional seconds for a load without a steady state."""
+        """Maximum additional seconds for a load that has not reached a steady state."""
         return self.duration_s if self.method.extension_s is None else self.method.extension_s
 
     def request(self, base_url: str) -> Request:
-        """Returns the request that the load sends to a process of the stack. It is the same in every trial."""
+        """Returns the request that the load sends to a process of the stack. The request is the same in every trial."""
         path = self.stack.find_path(self.workload.id)
         return self.workload.draw(base_url, random.Random(self.method.seed), path=path)
 
     def find_unsupported(self) -> str | None:
-        """Returns why the cell's generator does not support its load. None: the generator supports the load."""
+        """Returns the reason if the generator does not support the load, or None if the generator supports the load."""
         if self.cell.generator == WEIR:
             return None
         request = self.request("http://127.0.0.1:1")
@@ -84,8 +84,8 @@ class PlannedCell:
         return get_tool(self.cell.generator).unsupported_reason(plan)
 
     def restrict_placement(self, placement: Placement) -> Placement:
-        """Returns the run's placement, limited to this cell's number of CPUs for the stack. The cell uses the last
-        CPUs, because CPU 0 handles most interrupts. An external stack has its own CPUs."""
+        """Returns the run's placement with this cell's number of CPUs for the stack. The stack uses the last CPUs of
+        its role, because CPU 0 handles most interrupts. An external stack keeps the CPUs of its processes."""
         if isinstance(self.stack, ExternalStack):
             return replace(placement, stack=self.stack.cpus(), limits={}, network=None)
         return placement if self.cell.cpus is None else replace(placement, stack=placement.stack[-self.cell.cpus :])
@@ -93,9 +93,9 @@ class PlannedCell:
     def plan(
         self, request: Request, *, targets: tuple[str, ...], duration_s: float, interval_s: float, cpus: tuple[int, ...]
     ) -> LoadPlan:
-        """Returns the plan of a trial's load. `request` goes to the first process of the stack. `targets` has the URL
-        of each process, if there are several processes. The generator has one thread on each of `cpus`."""
-        # A scenario's steps have their own paths, which are appended to the path of the target.
+        """Returns the plan of a trial's load. The plan sends `request` to the first process of the stack. If the stack
+        has several processes, `targets` has the URL of each process. The generator has one thread on each of `cpus`."""
+        # The engine appends the paths of a scenario's steps to the path of the target.
         has_steps = self.load.scenario is not None
         own = {"seed": self.method.seed, "threads": len(cpus), "cpus": cpus}
         return LoadPlan(
@@ -112,9 +112,9 @@ class PlannedCell:
 def plan_cells(
     file: StudyFile, path: Path, stack_cpus: int, *, omitted_stacks: Set[str], omitted_generators: Set[str]
 ) -> list[PlannedCell]:
-    """Returns every cell of the matrix and of the A/A arm. Scenarios are relative to `path`, and messages name `path`.
-    Some limits depend on `stack_cpus`, the default number of CPUs of a stack. Raises UsageError if a stack, workload or
-    limit does not exist, keys contradict each other, an override matches no cell, or a generator does not support a load."""
+    """Returns all cells of the matrix and of the A/A arm. Paths of scenarios are relative to the study file `path`.
+    `stack_cpus` is the default number of CPUs of a stack. Raises UsageError if a stack, workload or limit does not
+    exist, keys contradict each other, an override matches no cell, or a generator does not support a load."""
     try:
         cells = _CellPlanner(file, path, stack_cpus).cells()
         kept = [one for one in cells if one.stack.label not in omitted_stacks]
@@ -160,7 +160,7 @@ class _CellPlanner:
                 raise UsageError(f"published.{index}.where.{key}: unknown key; expected one of: {_list(known)}")
         for index, override in enumerate(self._file.override):
             if index not in self._matched:
-                found = f"found {override.where!r}, which matches no trial"
+                found = f"found {override.where!r}, which does not match any cell"
                 raise UsageError(f"override.{index}.where: {found}; expected values from the matrix")
         return number_cells(_add_conditions(planned))
 
@@ -218,8 +218,8 @@ class _CellPlanner:
         for key in self._file.matrix.services:
             service, dot, setting = key.partition(".")
             if service not in needed or not dot or not setting:
-                found = "found no service with this name that a stack of the matrix needs, expected SERVICE.SETTING"
-                raise UsageError(f"matrix.services.{key}: {found}; they need: {_list(needed)}", hint="weir stacks list")
+                expected = f"expected SERVICE.SETTING with a service that a stack needs: {_list(needed)}"
+                raise UsageError(f"matrix.services.{key}: found {key!r}, {expected}", hint="weir stacks list")
         for name in self._file.services.keys() - needed:
             found = f"found a service that no stack of the matrix needs, expected one of: {_list(needed)}"
             raise UsageError(f"services.{name}: {found}", hint="weir stacks list")
@@ -339,14 +339,14 @@ def _check_replicas(cell: Cell, load: LoadSpec) -> None:
     if cell.replicas == 1:
         return
     if load.scenario is not None:
-        raise UsageError("load.scenario: found together with matrix.replicas above 1, expected 1 for a scenario")
+        raise UsageError("load.scenario: found together with matrix.replicas above 1, expected matrix.replicas = 1")
     if (connections := cell.load.connections) < cell.replicas:
         expected = "expected at least one connection for each process"
         raise UsageError(f"matrix.replicas: found {cell.replicas} for {connections} connections, {expected}")
 
 
 def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
-    """Adds coordinates for request options that overrides change. weir does not compare cells with different options."""
+    """Returns the cells with a coordinate for each request option that differs. weir compares only equal options."""
     conditions = [
         {
             "keep-alive": "on" if one.load.keep_alive else "off",
@@ -356,7 +356,7 @@ def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
         }
         for one in planned
     ]
-    # A scenario is always a coordinate, so that a run is not resumed with another one.
+    # A scenario is always a coordinate, so that weir does not resume a run with another scenario.
     differing = [key for key, first in conditions[0].items() if any(one[key] != first for one in conditions)]
     if "scenario" not in differing and conditions[0]["scenario"] != "none":
         differing.append("scenario")
@@ -368,8 +368,8 @@ def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
 
 
 def _describe_scenario(load: LoadSpec) -> str:
-    """Returns the scenario's name, and eight digits of a digest of its content. The folders of its files do not change
-    the digest."""
+    """Returns the scenario's name and eight digits of a digest. The digest covers the content of the scenario and of
+    its files, but not the files' folders."""
     plan = load.scenario
     if plan is None:
         return "none"
@@ -384,5 +384,5 @@ def _describe_scenario(load: LoadSpec) -> str:
 
 
 def number_cells(planned: Iterable[PlannedCell], first: int = 1) -> list[PlannedCell]:
-    """Renumbers the cells with ids from `first` on."""
+    """Returns the cells with consecutive ids from `first` on."""
     return [replace(one, cell=replace(one.cell, id=number)) for number, one in enumerate(planned, start=first)]

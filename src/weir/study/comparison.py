@@ -1,4 +1,4 @@
-"""Writes a comparison at the prompt as a study. Each side is a command, a URL, or a stack that weir knows."""
+"""Writes a command line of `weir compare` as a study. Each side is a command, a URL, or a stack that weir knows."""
 
 import re
 import shlex
@@ -18,11 +18,11 @@ from weir.stacks.manifest import list_manifest_files
 from weir.study.load import drop_decimal_point, write_load_table
 
 WORKLOAD = "request"
-"""The name of the workload in the study."""
+"""Name of the workload that the study defines."""
 QUICK_BLOCKS = 4
-"""Blocks before the comparison may end. With fewer, an interval that is narrow by chance would end too many."""
+"""Minimum number of blocks. With fewer blocks, a narrow interval is too often the result of chance."""
 EVIDENCE_BLOCKS, EVIDENCE_S = 10, 10
-"""Number of blocks, and seconds of load, in the scale `evidence` of a saved study."""
+"""Number of blocks, and seconds of each load, in the scale `evidence` of a saved study."""
 _INTERPRETERS = frozenset(
     {"python", "python3", "node", "java", "php", "ruby", "perl", "sh", "bash", "deno", "bun", "uv", "npx", "npm", "env"}
 )
@@ -40,24 +40,24 @@ class Side:
     kind: str
     """`command`, `url` or `stack`."""
     title: str = ""
-    """Short name for sentences, unique among the sides."""
+    """Short unique name of the side in messages and reports."""
     name: str = ""
-    """Name of the side in the study."""
+    """Unique name of the side in the study file."""
     folder: str = "."
     """Working directory of a command."""
     env: Mapping[str, str] | None = None
     pids: tuple[int, ...] = ()
-    """Process ids behind a URL."""
+    """Process ids of the server at a URL."""
 
     @property
     def path(self) -> str | None:
-        """Path and query of a URL. None if the URL has none, or the side is no URL."""
+        """Path and query of the side's URL. None if the URL does not have a path, or if the side is not a URL."""
         url = urlsplit(self.text) if self.kind == "url" else None
         return None if url is None or url.path in ("", "/") else f"{url.path}{'?' if url.query else ''}{url.query}"
 
 
 def parse_side(text: str) -> Side:
-    """Returns the side for a word of the command line."""
+    """Parses one side from a word of the command line."""
     if text.startswith("https://"):
         problem = f"URL: found {text}, expected http://: weir does not compare servers through TLS"
         raise UsageError(problem, hint=f"weir load {text} loads one server through TLS")
@@ -70,7 +70,7 @@ def parse_side(text: str) -> Side:
 
 
 def name_sides(sides: Sequence[Side]) -> list[Side]:
-    """Returns the sides with titles and names. All titles are different, and all names are different."""
+    """Returns the sides with unique titles and unique names."""
     titles = [side.title or _suggest_title(side) for side in sides]
     if len(set(titles)) < len(titles):
         titles = [
@@ -93,7 +93,7 @@ def name_sides(sides: Sequence[Side]) -> list[Side]:
 
 
 def _suggest_title(side: Side) -> str:
-    """Returns the program of a command, the host of a URL, or the label of a stack."""
+    """Returns a title: the program of a command, the host and path of a URL, or the label of a stack."""
     if side.kind == "url":
         url = urlsplit(side.text)
         return f"{url.netloc}{url.path.rstrip('/')}"
@@ -109,7 +109,7 @@ def _suggest_title(side: Side) -> str:
 
 
 def _add_differences(title: str, side: Side, sides: Sequence[Side]) -> str:
-    """Returns the title and the words that other sides do not have."""
+    """Returns the title, followed by the words of the side that another side does not have."""
     others = [set(_split(one.text)) for one in sides if one is not side]
     differing = [word for word in _split(side.text) if not all(word in words for words in others)]
     both = " ".join([title, *(word for word in differing if word != title)])
@@ -125,7 +125,7 @@ def _split(command: str) -> list[str]:
 
 
 def choose_path(sides: Sequence[Side], path: str | None) -> str:
-    """Returns the path of the request to all sides: the given path, or the path of the URLs."""
+    """Returns the path of the request to all sides: `path` or the path in URLs. Raises UsageError if paths differ."""
     of_urls = {side.path for side in sides if side.kind == "url"}
     if path is not None:
         if of_urls - {None, path}:
@@ -148,17 +148,17 @@ def write_study(
     budget_s: float,
     ready: Mapping[str, Any],
 ) -> str:
-    """Returns a study, as TOML text, that compares the sides under a load.
+    """Returns the TOML text of a study that compares the sides under a load.
 
     Args:
-        sides: sides with names. The first side is the baseline, and runs twice.
+        sides: sides with names. The first side is the baseline, and runs twice in each block.
         spec: the load. The path of its URL is the path of the request.
-        workload: a workload of weir, for stacks. None: the request of `spec`.
-        answer: `[workload.request.answer]`.
+        workload: name of a built-in workload. None: the study sends the request of `spec`.
+        answer: the table `[workload.request.answer]`, which describes a correct response.
         warmups_s: a dict from the name of a side to seconds of warm-up.
         precision: relative half width of the interval that ends the run.
-        budget_s: time of all trials.
-        ready: `server.ready`.
+        budget_s: maximum time of all trials together.
+        ready: the table `ready` of each server.
     """
     first = sides[0].name
     name = workload or WORKLOAD
@@ -166,7 +166,7 @@ def write_study(
     content: dict[str, Any] = {
         "schema": 1,
         "title": " and ".join(side.title for side in sides),
-        "question": f"Which answers more: {' or '.join(side.title for side in sides)}?",
+        "question": f"Which has the higher throughput: {' or '.join(side.title for side in sides)}?",
         "matrix": {"stacks": [side.name for side in sides], "workloads": [name], **choose_amount(spec)},
         "load": write_load_table(spec),
         "method": {
@@ -204,7 +204,7 @@ def write_study(
 
 
 def choose_amount(spec: LoadSpec) -> dict[str, Any]:
-    """Returns the keys of `[matrix]` that hold the amount of load."""
+    """Returns the keys of `[matrix]` for the load's users, connections or rate."""
     if spec.users is not None and spec.rate_rps is None:
         return {"users": [_write_level(spec.users)]}
     rate = {} if spec.rate_rps is None else {"rate_rps": [_write_level(spec.rate_rps)]}

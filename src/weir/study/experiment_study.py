@@ -1,5 +1,4 @@
-"""Makes the study of one experiment: a cell of another study, and the same cell with one setting changed. This module
-starts nothing."""
+"""Builds the study of one experiment, which compares a cell of another study with the same cell after one change."""
 
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,13 @@ from weir.study.study import PlannedCell, Study, parse_study
 def make_experiment_study(
     study: Study, planned: PlannedCell, *, of: str, name: str, before: int, after: int, blocks: int
 ) -> Study:
-    """Returns a study of one cell, with the value `before` and with the value `after` of a setting. `of`: the kind of
-    setting, `replicas`, `cpus`, `users` or `limit`. `name`: a limit's name, `connections` or `users`. Raises UsageError
-    if the setting is a profile over time."""
+    """Returns a study that compares the values `before` and `after` of one setting of a cell. `of` is the kind of
+    setting: `replicas`, `cpus`, `users` or `limit`. `name` is the name of the limit, or `connections` or `users`.
+    Raises UsageError if the setting is a profile over time."""
     cell, file, table = planned.cell, study.file, planned.table
     assert table is not None
     both = [before, after]
-    # The cell's amount of load in the form of the study file.
+    # The cell's amount of load, as written in the study file.
     amounts = file.matrix.amounts()
     amount = next(amount for amount in amounts if table.to_spec(amount).to_load(KEY_NAMES) == cell.load)
     limits = [limit for limit in file.matrix.limits if limit in cell.coordinates]
@@ -46,7 +45,7 @@ def make_experiment_study(
     content: dict[str, Any] = {
         "schema": 1,
         "title": f"{file.title}: an experiment",
-        "question": f"Does {name} hold {planned.stack.label} back on {cell.workload}: {after} instead of {before}?",
+        "question": f"Does {name} limit {planned.stack.label} on {cell.workload}: {after} instead of {before}?",
         "matrix": matrix,
         "load": table.model_dump(exclude_unset=True),
         "method": method | {"blocks": blocks, "baseline": planned.stack.label},

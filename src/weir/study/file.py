@@ -1,5 +1,5 @@
-"""The format of study files, with one type for each table. `study` and `cells` interpret the format. `matrix` and
-`load` hold the largest tables."""
+"""Types of the tables in study files. The modules `matrix` and `load` have the types of the largest tables. The modules
+`study` and `cells` interpret the tables."""
 
 import re
 import shlex
@@ -23,14 +23,14 @@ Invariant = Literal["reject", "report"]
 MainMetric = Literal[
     "throughput_rps", "response_time_us.p50", "response_time_us.p99", "cpu_us_per_request", "pss_bytes", "ready_s"
 ]
-"""Metrics whose ratio has an interval that can end a run."""
+"""Metrics for `width_of`. The interval of a metric's ratio can end a run."""
 METHOD_KEYS = ("warmup_s", "pause_s", "extension_s")
 """Keys of `[method]` that apply to single trials. The other keys apply to the whole run."""
 CpuRequest = int | list[int] | Literal["auto"]
-"""A number of CPUs, a list of CPUs, or a share of the free ones."""
+"""A number of CPUs, a list of CPU numbers, or `auto` for a share of the free CPUs."""
 _UNITS_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _MIN_TIME_MS = 1.0
-"""Smallest quota of a period that the kernel allows."""
+"""Minimum CPU time per period, in milliseconds, that the kernel accepts as a quota."""
 _MIN_MEMORY_BYTES = 2**20
 
 Value = str | int | float
@@ -40,52 +40,52 @@ class Method(Table):
     """Repetitions, order, baseline, and validity of trials."""
 
     blocks: int = Field(ge=1)
-    """Number of blocks. A block has every cell once, in random order. With `width`, the minimum."""
+    """Number of blocks. A block runs every cell once, in random order. With `width`: the minimum number of blocks."""
     most_blocks: int | None = Field(default=None, ge=1)
     """With `width`: maximum number of blocks."""
     width: float | None = Field(default=None, gt=0, lt=1)
-    """Run blocks until the confidence interval of every main comparison is narrow enough. The value is the maximum
-    relative half width. Example: 0.05 is ±5 %."""
+    """Maximum relative half width of confidence intervals. The run ends after a block if the interval of every main
+    comparison is narrow enough. Example: 0.05 is ±5 %."""
     width_of: MainMetric = "throughput_rps"
-    """The metric of `width`, as a ratio to the baseline. With fixed rates, choose another metric than throughput:
-    throughput equals the rate."""
+    """Metric whose ratio to the baseline needs an interval as narrow as `width`. With fixed rates, choose another
+    metric than throughput, because throughput equals the rate."""
     budget_s: float | None = Field(default=None, gt=0)
-    """Maximum time of all trials. The run ends before a block that would exceed it. Builds and checks of stacks do not
-    count. A resumed run has the remaining time."""
+    """Maximum time of all trials together. The run ends before a block that would exceed this time. Builds and checks
+    of stacks do not count. A resumed run has the remaining time."""
     seed: int = 1
-    """Seed of the order of cells in each block, and of the inputs of checks."""
+    """Seed for the random order of cells in each block, and for the random inputs of checks."""
     baseline: str
     """The stack with which weir compares the other stacks."""
     aa: str | None = None
-    """The stack that runs twice in every block."""
+    """The stack that runs twice in every block. The two copies show the difference between identical systems."""
     warmup_s: float = Field(default=2, ge=0)
     """Duration of the warm-up, which is the same load without measurement. The warm-up ends with its last response, at
-    most `load.timeout_s` later. If weir runs as root, compiler threads of JVMs have a higher priority during the warm-up."""
+    most `load.timeout_s` later. As root, weir raises the priority of JVM compiler threads during the warm-up."""
     pause_s: float = Field(default=1, ge=0)
     """Pause between warm-up and load."""
     extension_s: float | None = Field(default=None, ge=0)
-    """Additional time for a load without a steady state at its end. Default: `load.duration_s`. 0: none. weir looks for
-    a steady state if the load is constant after its ramp for at least 30 intervals. 30 intervals take 3 s, or 30 s in
-    loads of more than a minute."""
+    """Additional time for a load that has not reached a steady state at its end. Default: `load.duration_s`. 0: no
+    additional time. weir looks for a steady state if the load is constant for at least 30 intervals after its ramp. 30
+    intervals take 3 s. In loads of more than a minute, 30 intervals take 30 s."""
     retries: int = Field(default=2, ge=0)
     """Maximum number of retries of a rejected trial, in later blocks."""
     refine: bool = False
-    """After the last block, measure further points where a stack's throughput crosses the baseline's throughput. Each
-    point halves the gap. weir stops if it knows the crossing within 10 %, further points would not help, or
-    `most_points` are used. Only for connections, users and rates."""
+    """Whether weir measures further points after the last block, where a stack's throughput crosses the baseline's
+    throughput. Each point halves the gap around a crossing. weir stops if the crossing is known within 10 %, if further
+    points would not help, or after `most_points`. Only for connections, users and rates."""
     most_points: int = Field(default=6, ge=1)
     """With `refine`: maximum number of further points in the whole run."""
     failures: Failures = "reject"
     """Effect of failed requests on a trial. `reject`: the trial does not count and runs again. `measure`, for studies
-    of overload: the trial counts. The throughput then counts only correct responses, and reports show the share of
+    of overload: the trial counts. The throughput counts only correct responses, and reports show the share of
     failures."""
     tap: bool = False
-    """Capture packets at the stack's port during the load. Response times by the kernel's timestamps exclude the
-    generator's own queueing. weir captures about eight connections, on the CPUs of `control`. The capture needs root
-    and a stack on loopback."""
+    """Whether weir captures packets at the stack's port during the load. Response times from the packets' kernel
+    timestamps do not include queueing in the generator. weir captures about eight connections, on the CPUs of
+    `control`. The capture needs root and a stack on loopback."""
     invariant: Invariant = "reject"
-    """Effect of a broken invariant of the workload after the load. `reject`: the trial does not count. `report`: the
-    trial counts."""
+    """Effect on a trial if the workload's invariant does not hold after the load. `reject`: the trial does not count.
+    `report`: the trial counts."""
 
     @model_validator(mode="after")
     def _rules_for_stopping_go_together(self) -> "Method":
@@ -96,14 +96,14 @@ class Method(Table):
         if self.most_blocks is not None and self.most_blocks < self.blocks:
             raise ValueError(f"most_blocks: found {self.most_blocks}, expected at least blocks = {self.blocks}")
         if self.refine:
-            raise ValueError("refine: found together with width, expected one: all points have equally many blocks")
+            raise ValueError("refine: found together with width, expected only one: all points need equal blocks")
         if self.most_blocks is None and self.budget_s is None:
             raise ValueError("width: expected most_blocks or budget_s, too: a noisy machine may never reach width")
         return self
 
     @property
     def last_block(self) -> int | None:
-        """The last block of a run. None: only `width` and `budget_s` end the run."""
+        """Number of the last block of a run. None if only `width` and `budget_s` end the run."""
         return self.blocks if self.width is None else self.most_blocks
 
 
@@ -115,16 +115,16 @@ class Cpus(Table):
     stack: CpuRequest = "auto"
     """CPUs of the stack, for all its processes together."""
     services: CpuRequest | Literal["stack", "load"] = "auto"
-    """CPUs of the services. `stack`, `load`: the CPUs of that role. `auto`: separate CPUs if the machine has enough,
-    else the CPUs of the stack."""
+    """CPUs of the services. `stack` or `load`: the CPUs of this role. `auto`: separate CPUs if the machine has enough
+    CPUs, otherwise the CPUs of the stack."""
     control: CpuRequest = "auto"
     """CPUs of weir itself (lab, host and observer), which runs at nice 19."""
     quota: dict[str, float] = Field(default_factory=dict)
-    """Maximum CPU time of each process of a tier and its descendants, in CPUs. Example: `{ app = 0.5, postgres = 0.3 }`."""
+    """Maximum CPUs of each process of a tier with its descendants. Example: `{ app = 0.5, postgres = 0.3 }`."""
     quota_period_ms: float = Field(default=100, ge=1, le=1000)
     """Period of the quota. Container runtimes also use 100 ms."""
     memory: dict[str, str] = Field(default_factory=dict)
-    """Maximum memory of each process of a tier and its descendants, without swap. Example: `{ app = "512 MB" }`."""
+    """Maximum memory of each process of a tier with its descendants, without swap. Example: `{ app = "512 MB" }`."""
 
     @field_validator("load", "stack", "services", "control", mode="before")
     @classmethod
@@ -162,7 +162,7 @@ def _is_unique(values: Sequence[object]) -> bool:
 
 
 def parse_size(text: str) -> int:
-    """Returns the bytes of a size such as `512 MB` (decimal) or `512 MiB` (binary). Raises ValueError if the text is not a size.
+    """Returns the bytes of a size such as `512 MB` (decimal) or `512 MiB` (binary). Raises ValueError for another text.
 
     >>> parse_size("512 MB"), parse_size("0.5GiB")
     (512000000, 536870912)
@@ -174,38 +174,37 @@ def parse_size(text: str) -> int:
 
 
 class Network(Table):
-    """`isolation = "netns"`: the stack runs in its own network namespace behind a veth pair, as in a container."""
+    """Network of the stack. `isolation = "netns"`: a separate namespace behind a veth pair, as in a container."""
 
     isolation: Literal["none", "netns"] = "none"
-    """`netns`: the stack has a network namespace. The other keys need `netns`."""
+    """`netns`: the stack has its own network namespace. The other keys need `netns`."""
     port: int = Field(default=8000, ge=1, le=65535)
     """Port of the stack inside the namespace."""
     publish: int | None = Field(default=None, ge=1, le=65535)
-    """Port for clients. The namespace translates this port to `port`, like a container's published port. Default: `port`."""
+    """Port for clients. The namespace translates this port to `port`, as containers do. Default: `port`."""
     delay_ms: float = Field(default=0, ge=0, le=10_000)
-    """Additional delay of a round trip. Each direction has half of the delay."""
+    """Additional delay of each round trip. Each direction has half of the delay."""
     loss: float = Field(default=0, ge=0, lt=1)
     """Share of lost packets, in each direction."""
     fallback: bool = False
-    """If this machine lacks a feature (namespaces, netem, nft), run without the feature and report that. Default: an error."""
+    """Whether weir runs without a feature (namespaces, netem, nft) that this machine lacks. Default: an error."""
 
     @model_validator(mode="after")
     def _nothing_without_a_namespace(self) -> "Network":
         given = self.model_fields_set - {"isolation"}
         if self.isolation == "none" and given:
             keys = ", ".join(sorted(given))
-            raise ValueError(f'{keys}: found without isolation = "netns", expected both: it has no effect alone')
+            raise ValueError(f'{keys}: found without isolation = "netns", expected both: no effect without isolation')
         return self
 
 
 class External(Table):
-    """A server that runs already. weir loads and checks it, but neither starts nor stops it."""
+    """A running server. weir checks the server and sends loads to it, but does not start or stop it."""
 
     url: str
     """URL of the server: `http://HOST[:PORT]`. weir appends the workload's path."""
     pids: list[int] = Field(default_factory=list)
-    """Process ids of the server on this machine. weir measures CPU, memory and threads of these processes and their
-    descendants."""
+    """Process ids of the server on this machine. weir measures the CPU, memory and threads of these process trees."""
     serves: list[str] = Field(min_length=1)
     """Names of the workloads that the server serves."""
     title: str = ""
@@ -234,15 +233,15 @@ class External(Table):
 
 
 class Server(Table):
-    """A server that weir starts with a command, in your folder and with your environment. The server needs no manifest."""
+    """A server without a manifest that weir starts with a command, in your folder and with your environment."""
 
     command: str
-    """The command. It contains `{port}` and `{host}` where it takes the port and the address to listen on. The
-    environment has the port as `PORT`, too. `sh` runs a command with shell syntax."""
+    """Command that starts the server. weir replaces `{port}` and `{host}` by the port and address for listening. weir
+    also sets the environment variable `PORT`. `sh` runs a command with shell syntax."""
     folder: str = "."
     """Working directory of the command, relative to the study."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Environment variables of the command, in addition to yours."""
+    """Environment variables of the command, in addition to your environment."""
     ready: Ready = Field(default_factory=Ready)
     serves: list[str] = Field(min_length=1)
     """Names of the workloads that the server serves."""
@@ -263,7 +262,7 @@ class Server(Table):
         return command
 
     def to_stack(self, name: str, base: Path) -> Stack:
-        """Returns the stack `name` of a study whose file is in the folder `base`."""
+        """Returns the server as a stack with the id `name`. `base` is the folder of the study file."""
         is_shell = re.search(r"[|&;<>()$`*?~#\n]|^\w+=", self.command) is not None
         words = ["/bin/sh", "-c", self.command] if is_shell else shlex.split(self.command)
         manifest = Manifest.model_validate(
@@ -280,15 +279,15 @@ class Server(Table):
 
 
 class OwnWorkload(Table):
-    """A workload that the study defines for external servers and commands: a request, and the conditions of a correct response."""
+    """A workload that the study defines for external servers and commands: a request and its correct response."""
 
     title: str = ""
     """Title in reports. Default: the name of the table."""
     request: RequestTemplate
-    """The request. Path and body may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`. Every check draws new random
-    values. In the load, the values follow from `method.seed`."""
+    """Request of the workload. Path and body may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`. Every check draws
+    new random values. In the load, `method.seed` determines the values."""
     answer: PlainAnswer = Field(default_factory=PlainAnswer)
-    """The correct response. weir checks it before and after every trial. During the load weir checks only the status."""
+    """Conditions of a correct response, which weir checks before and after a trial. The load checks only the status."""
 
     def to_workload(self, name: str) -> Workload:
         answer = Answer.model_validate(self.answer.model_dump(by_alias=True))
@@ -328,7 +327,7 @@ class Objective(Table):
     """Conditions for every trial. `weir run` exits with 1 if a trial misses a condition."""
 
     hold: list[str] = Field(min_length=1)
-    """Conditions in the form of `weir load --objective` (docs/reference/objectives.md). Example: `["p99<50ms", "errors<0.1%"]`."""
+    """Conditions in the form of `weir load --objective` (objectives.md). Example: `["p99<50ms", "errors<0.1%"]`."""
 
     @field_validator("hold")
     @classmethod
@@ -344,7 +343,7 @@ class Objective(Table):
 
 
 class Published(Table):
-    """A figure of the published study. Reports show it next to the measured figure. It is never a target."""
+    """A figure from the published study. Reports show the figure next to the measured figure, never as a target."""
 
     stack: str
     """A stack of the matrix."""
@@ -355,11 +354,12 @@ class Published(Table):
     note: str = ""
     """Conditions of the published measurement."""
     where: dict[str, str | int | float] = Field(default_factory=dict)
-    """Points of the figure, selected by `workload`, `connections`, `rate_rps`, and coordinates such as limits. Default: all."""
+    """Points of the figure: values of `workload`, `connections`, `rate_rps`, and coordinates such as limits. Default:
+    all."""
 
 
 class StudyFile(Table):
-    """The file `studies/NAME.toml`, with one of its scales applied."""
+    """Content of a study file `studies/NAME.toml` at one of its scales."""
 
     schema_number: Literal[1] = Field(alias="schema")
     """Version of this format: 1."""
@@ -377,8 +377,8 @@ class StudyFile(Table):
     objective: Objective | None = None
     cpus: Cpus = Field(default_factory=Cpus)
     services: dict[str, dict[str, str]] = Field(default_factory=dict)
-    """Settings of the stacks' services (services.md). They replace the settings of the manifests. Example:
-    `services.delay = { delay = "2s" }`."""
+    """Settings of the stacks' services (services.md), which replace the manifests' settings. Example: `services.delay =
+    { delay = "2s" }`."""
     network: Network = Field(default_factory=Network)
     external: dict[str, External] = Field(default_factory=dict)
     """Servers that weir does not start. `matrix.stacks` uses their names."""
@@ -406,7 +406,7 @@ class StudyFile(Table):
                 raise ValueError(f"workload.{name}: expected one of matrix.workloads: {', '.join(workloads)}")
         if self.method.tap and self.network.isolation != "none":
             raise ValueError(
-                "method.tap: found together with network.isolation, expected only one: the tap needs a stack on loopback"
+                "method.tap: found together with network.isolation, expected only one: the tap needs loopback"
             )
         if self.load.scenario_source is not None and len(self.matrix.workloads) > 1:
             expected = "expected one workload: a scenario defines its own requests"

@@ -1,4 +1,4 @@
-"""Plans further cells of a study around the crossings of its stacks. This module starts nothing."""
+"""Plans further cells of a study near the loads where the throughput of two stacks crosses."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -9,8 +9,8 @@ from weir.study.study import PlannedCell, Study
 
 
 def plan_cells_at(study: Study, place: float, stack_cpus: int) -> list[PlannedCell]:
-    """Returns every main cell of the study at another amount of load, with numbers from 1. `place`: a number of
-    connections or users, or a rate. It is the amount that the study varies."""
+    """Returns the main cells of the study at another amount of load, with ids from 1. `place` is the amount that the
+    study varies: a number of connections, a number of users, or a rate."""
     matrix = study.file.matrix
     key = "rate_rps" if matrix.rate_rps is not None else "users" if matrix.users is not None else "connections"
     value = round(place) if key == "connections" else place
@@ -29,7 +29,7 @@ def plan_cells_at(study: Study, place: float, stack_cpus: int) -> list[PlannedCe
 def select_cells(
     planned: Iterable[PlannedCell], *, workload: str, coordinates: Mapping[str, str], labels: Collection[str]
 ) -> list[PlannedCell]:
-    """Returns the cells of these stacks at one point. A cell without a coordinate matches all values of that coordinate."""
+    """Returns the cells of the stacks `labels` at one point. A cell without a coordinate matches every value of it."""
     return [
         one
         for one in planned

@@ -1,4 +1,4 @@
-"""`[load]` of a study file. Its keys are the settings of `LoadSpec` that a study may set."""
+"""The table `[load]` of a study file. The keys of `[load]` are those settings of `LoadSpec` that a study may set."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from weir.toml_file import Table
 
 _TABLE = "load."
 _DEFAULTS: Mapping[str, Any] = {"duration_s": ..., "timeout_s": 20}
-"""Defaults that differ from the defaults of `weir load`. The keys of these defaults come first in the reference."""
+"""Defaults that differ from the defaults of `weir load`. The reference lists the keys of these defaults first."""
 
 
 class _LoadTable(Table):
@@ -23,7 +23,7 @@ class _LoadTable(Table):
     def to_spec(
         self, amount: Mapping[str, Profile | int] | None = None, scenario: dict[str, Any] | None = None
     ) -> LoadSpec:
-        """Returns the load of a cell, at one of `Matrix.amounts` and with a scenario in the plan's form."""
+        """Returns the load of a cell: an amount from `Matrix.amounts`, and a scenario in the form of the plan."""
         values = {name: getattr(self, name) for name in type(self).model_fields} | dict(amount or {})
         if values["think"] is not None:
             values["think"] = parse_think_time(values["think"])
@@ -32,13 +32,13 @@ class _LoadTable(Table):
 
     @property
     def scenario_source(self) -> str | dict[str, Any] | None:
-        """Returns `scenario` as in the study file: a file name or a table."""
+        """Value of `scenario` in the study file: a file name, a table, or None."""
         source: str | dict[str, Any] | None = self.__dict__["scenario"]
         return source
 
 
 def write_load_table(spec: LoadSpec) -> dict[str, Any]:
-    """Returns the table `[load]` of a load, without its scenario. Keys with default values are left out."""
+    """Returns the table `[load]` for a load, without its scenario and without keys that have default values."""
     table: dict[str, Any] = {}
     for name, one in LoadTable.model_fields.items():
         value = getattr(spec, name)
@@ -63,7 +63,7 @@ def list_request_obstacles(spec: LoadSpec) -> Iterator[str]:
 
 
 def drop_decimal_point(value: Any) -> Any:
-    """Returns a float that is a whole number as an int, and any other value as it is."""
+    """Returns an int if the value is a float without a fraction, otherwise the unchanged value."""
     return int(value) if isinstance(value, float) and value == int(value) else value
 
 
@@ -82,7 +82,7 @@ _TYPES_BY_READER: Mapping[Any, Any] = {
     parse_duration: Annotated[float, Field(gt=0)],
     parse_think_time: Annotated[str, AfterValidator(_check_pause)],
 }
-"""A dict from `Setting.read` to the type of the key. A setting without a value on the command line is a `bool`."""
+"""A dict from a setting's function `read` to the type of its key. A setting whose flag has no value is a `bool`."""
 
 
 def _build_fields() -> dict[str, Any]:

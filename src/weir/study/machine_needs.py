@@ -1,5 +1,4 @@
-"""Compares the needs of a study's cells with the machine's resources, before anything starts. Pure except
-`read_machine`."""
+"""Compares the needs of a study's cells with the machine's resources, before weir starts any process."""
 
 import resource
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,25 +11,25 @@ from weir.stacks.unmanaged import ExternalStack
 from weir.study.study import PlannedCell, Study
 
 SPARE_FILES = 64
-"""Number of open files of a generator or server besides its connections: libraries, logs, pipes, the listening socket."""
+"""Assumed files of a generator or server besides its connections: libraries, logs, pipes, the listening socket."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineResources:
-    """Resources of a machine."""
+    """Memory of a machine, and its limits for files and ports."""
 
     memory_bytes: int
     """Memory available without swapping."""
     open_files: int
     """Soft limit of open files, which applies to servers."""
     most_open_files: int
-    """Hard limit of open files. The generator raises its own limit to it."""
+    """Hard limit of open files, to which the generator raises its own limit."""
     local_ports: int
     """Maximum number of connections from one address to one server."""
 
 
 def read_machine() -> MachineResources:
-    """Returns the resources of this machine."""
+    """Reads the resources of this machine from the kernel."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
@@ -50,8 +49,9 @@ def find_shortages(
     *,
     memory_bytes: Mapping[str, int] | None = None,
 ) -> list[str]:
-    """Returns a sentence for each insufficient resource, with the cell that needs most of it. `memory_bytes`: a dict
-    from a stack's label to the measured memory of a process. Without a measurement, weir uses the limit in `placement`."""
+    """Returns a sentence for each resource that is too small, with the cell that needs the most. `memory_bytes` is a
+    dict from a stack's label to the measured memory of one process. Without a measurement, weir uses the memory limit
+    in `placement`."""
     return [
         *_find_connection_shortages(cells, machine),
         *_find_memory_shortages(cells, machine, placement, memory_bytes or {}),
@@ -64,14 +64,14 @@ def find_missing_generators(study: Study) -> list[str]:
 
 
 def require_generators(study: Study) -> None:
-    """Raises UsageError if a generator is not installed."""
+    """Raises UsageError if a generator of the study is not installed."""
     if found := find_missing_generators(study):
         hint = "--skip-missing omits stacks and generators that this machine cannot run"
         raise UsageError("\n".join(found), hint=hint)
 
 
 def require_resources(cells: Sequence[PlannedCell], machine: MachineResources, placement: Placement) -> None:
-    """Raises UsageError if a resource of the machine is insufficient."""
+    """Raises UsageError if a resource of the machine is too small for a cell."""
     if found := find_shortages(cells, machine, placement):
         raise UsageError("\n".join(found), hint="weir study check STUDY")
 
@@ -92,7 +92,7 @@ def _find_connection_shortages(cells: Sequence[PlannedCell], machine: MachineRes
         yield f"open files: found {found}; expected at most {machine.open_files:,} (ulimit -n)"
     fullest = max(cells, key=_count_connections_each)
     if (each := _count_connections_each(fullest)) > machine.local_ports:
-        ports = f"{machine.local_ports:,}, the number of local ports of one address (/proc/sys/net/ipv4/ip_local_port_range)"
+        ports = f"{machine.local_ports:,}, the local ports of one address (/proc/sys/net/ipv4/ip_local_port_range)"
         yield f"ports: found {each:,} connections to one server ({fullest.cell.point_label}); expected at most {ports}"
 
 
@@ -100,7 +100,7 @@ def _find_memory_shortages(
     cells: Sequence[PlannedCell], machine: MachineResources, placement: Placement, memory_bytes: Mapping[str, int]
 ) -> Iterator[str]:
     def each(planned: PlannedCell) -> tuple[int, str]:
-        """Returns the memory of one process, and where the figure comes from."""
+        """Returns the memory of one process in bytes, and the source of this figure."""
         if planned.stack.label in memory_bytes:
             return memory_bytes[planned.stack.label], "as in the pilot"
         if isinstance(planned.stack, ExternalStack):
@@ -113,8 +113,8 @@ def _find_memory_shortages(
     needed = bytes_each * largest.cell.replicas
     if needed > machine.memory_bytes:
         yield (
-            f"memory: found {largest.cell.replicas} × {largest.stack.label} with {bytes_each / 1e6:,.0f} MB each {known}, "
-            f"{needed / 1e6:,.0f} MB; expected at most {machine.memory_bytes / 1e6:,.0f} MB, the available memory"
+            f"memory: found {largest.cell.replicas} × {largest.stack.label} with {bytes_each / 1e6:,.0f} MB each "
+            f"{known}, {needed / 1e6:,.0f} MB; expected at most {machine.memory_bytes / 1e6:,.0f} MB of free memory"
         )
 
 

@@ -1,4 +1,4 @@
-"""`[matrix]` of a study file: the factors whose combinations are the cells."""
+"""The table `[matrix]` of a study file: the factors whose combinations are the cells."""
 
 from itertools import product
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ def _parse_levels(value: Any) -> list[Profile]:
 def _parse_list(value: Any) -> list[Any]:
     if isinstance(value, str):
         if ":" in value:
-            raise ValueError(f"expected a list with the profile in it: [{value!r}]")
+            raise ValueError(f"expected a list that contains the profile: [{value!r}]")
         return list(parse_numbers(value))
     found = value if isinstance(value, list) else [value]
     if not found:
@@ -60,7 +60,7 @@ def _schema(item: dict[str, Any]) -> WithJsonSchema:
 
 _PROFILE = {"type": "string", "description": "A profile: 0s:10,30s:100"}
 Counts = Annotated[list[int], BeforeValidator(_parse_counts), _schema({"type": "integer", "minimum": 1})]
-"""Whole numbers from 1: a list `[4, 50, 100]`, one number, or a text with numbers and ranges. Example: `"4, 50..500 step 50"`."""
+"""Whole numbers from 1: one number, a list, or a text with numbers and ranges. Example: `"4, 50..500 step 50"`."""
 Levels = Annotated[
     list[Any],
     BeforeValidator(_parse_levels),
@@ -69,7 +69,7 @@ Levels = Annotated[
 """Numbers above 0, and profiles over time. Example: `["0s:10,30s:100"]`. Each item is a `Profile`."""
 
 DEFAULT_VARIANT = "default"
-"""Name of the stack without a variant in `variants`."""
+"""Name in `variants` for the stack without a variant."""
 
 
 class Matrix(Table):
@@ -78,8 +78,7 @@ class Matrix(Table):
     stacks: list[str] = Field(min_length=1)
     """Stacks, as `ID` or `ID[VARIANT]`, and names of external servers."""
     variants: list[str] = Field(default_factory=list)
-    """Variants of each stack. `default` is the stack without a variant. A stack that has none of these variants runs
-    unchanged."""
+    """Variants of each stack. `default`: no variant. A stack without any of these variants runs once, unchanged."""
     workloads: list[str] = Field(min_length=1)
     """Names of workloads. Every stack must serve each workload."""
     connections: Counts | None = None
@@ -96,18 +95,18 @@ class Matrix(Table):
         json_schema_extra={"items": {"type": "string", "enum": list(GENERATORS)}, "uniqueItems": True},
     )
     """Load generators: `weir` (its own engine) and other tools, which weir runs, samples and audits. Each tool supports
-    only some loads (docs/guides/generators.md). weir compares stacks under the same generator, and generators on the
-    same stack."""
+    only some loads (docs/guides/generators.md). weir compares stacks with one generator, and generators on one
+    stack."""
     replicas: Counts = Field(default=[1])
     """Numbers of processes of the stack. Each process has its own port. The processes share the load's connections."""
     limits: dict[str, Counts] = Field(default_factory=dict)
     """Values of the stacks' settings. The keys are the names under `[limits]` in the manifests. Example: `threads =
-    [50, 200]`. A stack without the setting runs once. weir compares such a stack at each value."""
+    [50, 200]`. A stack without the setting runs once, and weir compares it at each value."""
     services: dict[str, list[str]] = Field(default_factory=dict)
     """Values of the services' settings. The keys are `SERVICE.SETTING`. Example: `services."delay.delay" = ["50ms",
-    "2s"]`. A stack without the service runs once. weir compares such a stack at each value."""
+    "2s"]`. A stack without the service runs once, and weir compares it at each value."""
     cpus: Counts | None = None
-    """Numbers of CPUs of the stack. Default: as in `[cpus]`."""
+    """Numbers of CPUs of the stack. Default: the CPUs in `[cpus]`."""
 
     @field_validator("generators")
     @classmethod
@@ -135,7 +134,7 @@ class Matrix(Table):
         return self
 
     def amounts(self) -> list[dict[str, Profile | int]]:
-        """Returns every amount of load as a dict with the keys above. Example: `{"connections": 50, "rate_rps": 100.0}`."""
+        """Returns `[matrix]` keys for each amount of load. Example: `{"connections": 50, "rate_rps": 100.0}`."""
         if self.users is not None:
             return [{"users": users} for users in self.users]
         if self.rate_rps is not None:

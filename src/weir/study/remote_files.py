@@ -1,5 +1,5 @@
 """Collects the files that a study needs on another machine: the study file, files with relative paths, and builds of
-the stacks. weir does not copy a file with an absolute path, because the study means the file on the other machine."""
+the stacks. weir does not copy a file with an absolute path, because such a path names a file on the other machine."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -18,24 +18,23 @@ from weir.toml_file import list_data_files, read_toml, validate
 
 @dataclass(frozen=True, slots=True)
 class StudyFiles:
-    """Files of a study for another machine."""
+    """Files that a study needs on another machine."""
 
     study: str
-    """The study on the other machine: its name, or its path among the files."""
+    """Name of a built-in study, or path of the study file in the common folder."""
     files: Mapping[str, Path]
-    """A dict from relative paths in a common folder to files. Empty if the study is part of weir."""
+    """A dict from the path in the common folder to the file on this machine. Empty for a built-in study."""
     built: tuple[Path, ...]
-    """Cache folders with builds of the stacks. Their names contain a digest of sources and tools, so equal paths mean
-    equal builds."""
+    """Cache folders with the stacks' builds. A folder's name contains a digest, so equal names mean equal builds."""
 
 
 def collect_study_files(study: Study) -> StudyFiles:
-    """Returns the files that a study needs on another machine. Raises UsageError if a scenario does not exist or is not
-    valid."""
+    """Returns the files that a study needs on another machine. Raises UsageError if a scenario is missing or
+    invalid."""
     if list_data_files("studies").get(study.name) == study.path:
         return StudyFiles(study.name, {}, _find_builds(study))
     folder = study.path.parent
-    # Paths are not resolved: behind a symbolic link `..` would mean another folder.
+    # Symbolic links stay unresolved, because `..` after a resolved link would mean another folder.
     places = {os.path.abspath(folder / place): file for place, file in _list_files(study)}
     root = os.path.commonpath([os.path.dirname(place) for place in places])
     files = {os.path.relpath(place, root): file for place, file in places.items()}
@@ -48,7 +47,7 @@ def _find_builds(study: Study) -> tuple[Path, ...]:
 
 
 def _read_stacks(study: Study) -> Iterator[Stack]:
-    """Yields the stacks of the study that this machine knows. Other stacks and external stacks have no build here."""
+    """Yields the study's stacks and variants with a manifest on this machine. Other stacks have no build here."""
     for label in study.file.matrix.stacks:
         with suppress(UsageError):
             stack = read_stack(label)
@@ -57,7 +56,7 @@ def _read_stacks(study: Study) -> Iterator[Stack]:
 
 
 def _list_files(study: Study) -> Iterator[tuple[Path, Path]]:
-    """Yields the path of each file relative to the study's folder, and the location of the file."""
+    """Yields a pair for each file: its path relative to the study's folder, and its path on this machine."""
     yield Path(study.path.name), study.path
     loads = [("", study.file.load.scenario_source)]
     loads += [(f"override.{at}.", override.load.get("scenario")) for at, override in enumerate(study.file.override)]
@@ -72,7 +71,7 @@ def _list_files(study: Study) -> Iterator[tuple[Path, Path]]:
 
 
 def _list_feeders(scenario: dict[str, Any], place: Path, file: Path, below: str = "") -> Iterator[tuple[Path, Path]]:
-    """Yields the files of the feeders. Their paths are relative to the file that names the feeders."""
+    """Yields a pair of paths, like `_list_files`, for each feeder file of a scenario."""
     for feeder in validate(Scenario, scenario, path=file, below=below).feeders.values():
         if not os.path.isabs(feeder.file):
             yield place.parent / feeder.file, file.parent.resolve() / feeder.file

@@ -1,5 +1,5 @@
-"""Generates the JSON Schema of study files from their types, for editors and the reference. Scales and `[[override]]`
-have the keys of the tables that they override, but no required keys."""
+"""Builds the JSON Schema of study files from their types, for editors and the reference. Scales and `[[override]]`
+accept the keys of the tables that they override, but do not require any key."""
 
 import copy
 from typing import Any
@@ -12,7 +12,7 @@ _PARTIAL = "Partial"
 
 
 def build_json_schema() -> dict[str, Any]:
-    """Returns the schema (draft 2020-12)."""
+    """Returns the JSON Schema (draft 2020-12) of study files."""
     schema = build_schema(StudyFile)
     definitions: dict[str, Any] = schema["$defs"]
     top = {key: value for key, value in schema.items() if key != "$defs"}
@@ -28,15 +28,15 @@ def build_json_schema() -> dict[str, Any]:
     definitions[f"{_PARTIAL}Override"] = definitions["Override"]
     schema["properties"]["scales"] = {
         "type": "object",
-        "description": "Named scales, each with any of the tables above; their keys replace those of the file.",
+        "description": "Named scales. A scale may have any table above. Its keys replace the keys of the file.",
         "additionalProperties": {"$ref": f"{_REF}{_PARTIAL}StudyFile"},
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _retarget(value: Any) -> Any:
-    """Replaces references to tables by references without required keys. Lists are unchanged, because their entries are
-    complete."""
+    """Returns a schema whose references to tables do not require keys. Lists stay unchanged, because their entries must
+    be complete."""
     if isinstance(value, list):
         return [_retarget(one) for one in value]
     if not isinstance(value, dict):

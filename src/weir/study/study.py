@@ -1,4 +1,4 @@
-"""A study: a study file at one of its scales, with its cells and the order of its blocks. This module starts nothing."""
+"""Reads studies. A study is a study file at one of its scales, with its cells and the order of its blocks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,18 +17,18 @@ from weir.toml_file import list_data_files, read_toml, validate
 __all__ = ["PlannedCell", "Study", "parse_study", "read_study"]
 
 ONLY_SCALE = "default"
-"""The scale of a study without scales."""
+"""Name of the scale of a study without scales."""
 EVIDENCE_BLOCKS = 10
-"""A claim needs at least this many blocks (Kalibera & Jones 2013). Fewer blocks give only an indication."""
+"""Minimum number of blocks for a claim (Kalibera & Jones 2013). A result from fewer blocks is only an indication."""
 QUICK = "quick"
 """The scale whose runs print an interim answer after each block."""
 INTERVAL_BLOCKS = 2
-"""An interval needs at least this many blocks."""
+"""Minimum number of blocks for a confidence interval."""
 FIRST_ANSWER_BLOCKS = 3
-"""Number of blocks of short trials before the first answer. An interval from 2 blocks is three times as wide as an
-interval from 3 blocks."""
+"""Blocks of short trials before the first answer. An interval from 2 blocks is three times as wide as one from 3
+blocks."""
 SHORT_TRIAL = 2.0
-"""A trial is short if it takes at most this many times as long as the shortest of the study."""
+"""A trial is short if its duration is at most this multiple of the shortest duration in the study."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Study:
     scale: str
     file: StudyFile
     omitted_stacks: frozenset[str] = frozenset()
-    """Labels of stacks to omit, because this machine does not meet their needs."""
+    """Labels of the stacks that the run omits, because this machine does not meet their needs."""
     omitted_generators: frozenset[str] = frozenset()
-    """Generators to omit, because they are not installed."""
+    """Generators that the run omits, because they are not installed."""
     ends_with_first_answer: bool = False
     """Whether the run ends after its first interim answer."""
 
@@ -69,9 +69,9 @@ class Study:
         return self.scale == QUICK
 
     def head_start(self, cells: Sequence[PlannedCell]) -> HeadStart | None:
-        """Returns the short trials that run first. Returns None if all trials take about as long, or if the short
-        trials compare nothing. Only studies with interim answers have a head start. Studies with a budget have none,
-        because the budget decides the number of blocks."""
+        """Returns the short trials that run first. Returns None if all trials are short, or if the short trials do not
+        compare anything. Also returns None for a study without interim answers, and for a study with a budget, because
+        the budget determines the number of blocks."""
         method = self.file.method
         if not self.has_interim_answers or method.budget_s is not None or method.blocks < INTERVAL_BLOCKS:
             return None
@@ -88,7 +88,7 @@ class Study:
         return plan_cells(self.file, self.path, stack_cpus, **omitted)
 
     def missing_generators(self) -> dict[str, str]:
-        """Returns the study's generators that are not installed, each with an explanation."""
+        """Returns a dict from each generator that is not installed to an explanation."""
         missing = {}
         for name in self.file.matrix.generators:
             if name != WEIR and name not in self.omitted_generators:
@@ -99,9 +99,9 @@ class Study:
         return missing
 
     def without_unmet(self) -> tuple["Study", list[str]]:
-        """Omits stacks whose needs this machine does not meet, and generators that are not installed. Returns the study
-        without them, and a line for each omission. Raises UsageError if the baseline is omitted, or if nothing is left
-        to compare."""
+        """Returns the study without stacks whose needs this machine does not meet, and without generators that are not
+        installed. Also returns a line for each omission. Raises UsageError if the baseline is omitted, or if nothing
+        remains to compare."""
         stacks = {one.stack.label: one.stack for one in self.cells(1)}
         needs = {label: stack.unmet() for label, stack in stacks.items() if isinstance(stack, Stack)}
         unmet = {label: found for label, found in needs.items() if found}
@@ -134,10 +134,10 @@ def read_study(name_or_path: str, *, scale: str | None = None) -> Study:
 
 
 def parse_study(path: Path, text: str, content: dict[str, Any], scale: str | None) -> Study:
-    """Parses the content of a study file, at one of its scales."""
+    """Parses the content of a study file, at one of its scales. Raises UsageError if the content is not valid."""
     scales = content.pop("scales", {})
     if not isinstance(scales, dict) or not all(isinstance(table, dict) for table in scales.values()):
-        raise UsageError(f"{path}: scales: found another value, expected tables such as [scales.quick.method]")
+        raise UsageError(f"{path}: scales: found a value, expected tables such as [scales.quick.method]")
     known = list(scales) or [ONLY_SCALE]
     chosen = scale or ("evidence" if "evidence" in known else known[0])
     if chosen not in known:
@@ -149,7 +149,7 @@ def parse_study(path: Path, text: str, content: dict[str, Any], scale: str | Non
 
 
 def _merge_tables(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns `base` with the keys of `override`, table by table. Lists of tables are appended, and other lists are
+    """Returns `base` with the keys of `override`, merged table by table. Lists of tables are appended, others
     replaced."""
     merged = dict(base)
     for key, value in override.items():

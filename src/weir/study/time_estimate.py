@@ -1,4 +1,4 @@
-"""Estimates the duration of a study before it runs. Pure."""
+"""Estimates the duration of a study before the study runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ from weir.study.cells import ASSUMED_OVERHEAD_S, PlannedCell
 from weir.study.study import EVIDENCE_BLOCKS, INTERVAL_BLOCKS, Study
 
 NULL_SERVER_S = 1.5
-"""Time to measure the limit of weir's generator on a null server, once for each load."""
+"""Seconds to measure the limit of weir's generator on a null server, once for each load."""
 OTHER_NULL_SERVER_S = 3.0
-"""Time to start and end another generator. weir measures its limit with a load of full length."""
+"""Seconds to start and end another generator on a null server, in addition to its load."""
 MAX_NULL_SERVER_S = 10.0
-"""Maximum length of that load."""
+"""Maximum seconds of another generator's load on a null server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +34,22 @@ class TimeEstimate:
 
     trials: int
     order: tuple[tuple[int, ...], ...]
-    """Ids of the cells of each block, in order."""
+    """Ids of each block's cells, in the order of their trials."""
     load_s: float
-    """Load time of all trials. If something else may end them: the maximum."""
+    """Load time of all trials in seconds. If another condition than time may end a load: the maximum."""
     warmup_s: float
     pauses_s: float
     starts_and_stops_s: float
     extensions_s: float
-    """Additional time if no trial reaches a steady state in time."""
+    """Additional time if every load needs its extension."""
     checks_s: float
     """Time for the checks of stacks and the measurements of generators' limits, before the first trial."""
     first_answer_s: float | None
-    """Time of the trials before the first interim answer, including starts and stops. None: the run has no interim answer."""
+    """Time of the trials before the first interim answer, with starts and stops. None if the run prints none."""
     first_answer_of: tuple[str, ...]
     """Labels of the stacks in the first interim answer."""
     is_most: bool
-    """Whether something other than time may end a load. Then these times are maxima."""
+    """Whether another condition than time may end a load, so that these times are maxima."""
 
     @property
     def total_s(self) -> float:
@@ -57,7 +57,7 @@ class TimeEstimate:
 
 
 def estimate_time(study: Study, cells: Sequence[PlannedCell], overhead: Overhead = Overhead()) -> TimeEstimate:
-    """Estimates the duration of a study."""
+    """Estimates the duration of all parts of a run, with the overhead of each stack."""
     method = study.file.method
     head_start = study.head_start(cells)
     order = [order_block(cells, method.seed, block, head_start) for block in range(1, method.blocks + 1)]
@@ -87,7 +87,7 @@ def estimate_time(study: Study, cells: Sequence[PlannedCell], overhead: Overhead
 
 
 def describe_plan(study: Study, coming: TimeEstimate, cells: int) -> list[str]:
-    """Returns lines on the number of trials, their duration, and the end of the run."""
+    """Returns lines on the number of trials, their duration, and the rule that ends the run."""
     method = study.file.method
     trials = f"{coming.trials} trial{'s' if coming.trials > 1 else ''}"
     blocks = f"{method.blocks} block{'s' if method.blocks > 1 else ''} of {cells}"
@@ -100,12 +100,12 @@ def describe_plan(study: Study, coming: TimeEstimate, cells: int) -> list[str]:
             most = f", in at most {method.most_blocks} blocks, about {longest}"
         lines.append(f"runs until every ratio of {method.width_of} is known to ±{method.width:.1%}{most}")
     if method.budget_s is not None:
-        lines.append(f"ends before a block that would take its trials beyond {format_duration(method.budget_s)}")
+        lines.append(f"ends before a block that would exceed {format_duration(method.budget_s)} of trials")
     if coming.first_answer_s is not None:
         stacks = ", ".join(coming.first_answer_of) + ("; the run ends there" if study.ends_with_first_answer else "")
         lines.append(f"first answer after about {format_duration(coming.first_answer_s)}: {stacks}")
     if study.indicative:
-        lines.append(f"{method.blocks} blocks give an indication; a claim needs at least {EVIDENCE_BLOCKS}")
+        lines.append(f"{method.blocks} blocks are only an indication; a claim needs at least {EVIDENCE_BLOCKS}")
     return lines
 
 
@@ -118,12 +118,12 @@ def _estimate_null_server_s(planned: PlannedCell) -> float:
 
 
 def _estimate_extension_s(planned: PlannedCell) -> float:
-    # Without intervals a steady state is unknown.
+    # Other generators do not report intervals, so weir cannot look for a steady state.
     return 0.0 if planned.load.ends_by_itself or planned.cell.generator != WEIR else planned.extension_s
 
 
 def format_duration(seconds: float) -> str:
-    """Returns '45 s', '12 min' or '3.5 h'."""
+    """Returns a duration in words, such as '45 s', '12 min' or '3.5 h'."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
