@@ -281,3 +281,20 @@ def test_the_blocks_for_a_difference_are_the_fewest_that_detect_it(
     assert reached <= ratio
     fewer = stats.minimum_detectable_ratio(spread, blocks - 1, comparisons)
     assert fewer is None or fewer > ratio
+
+
+def test_equal_ratios_of_small_counts_have_the_interval_of_their_rounding() -> None:
+    # Rates of 8 and of 50 requests, which three blocks repeat exactly.
+    rounding = math.sqrt((1 / 8**2 + 1 / 50**2) / 12)
+    found = stats.paired_ratio([8.0] * 3, [50.0] * 3, rounding=rounding)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 7.5 / 50.5
+    assert 8.5 / 49.5 < found.high < 0.2
+    assert found.p_value is not None
+    assert found.p_value < 0.01
+
+
+def test_rounding_does_not_narrow_an_interval() -> None:
+    values = [100.0, 110.0, 95.0], [100.0, 100.0, 100.0]
+    assert stats.paired_ratio(*values, rounding=0.001) == stats.paired_ratio(*values)

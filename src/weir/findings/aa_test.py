@@ -31,7 +31,7 @@ def compare_copies(points: Sequence[PointCells], names: dict[int, str], *, indic
     compared = compare(copies, names, indicative=indicative)
     comparisons = tuple(found for of_pair in compared for found in of_pair if found.low is not None)
     differences = [
-        log_ratio for pair in copies for log_ratio in pair_by_block(*pair, BY_KEY[THROUGHPUT].of).log_ratios.values()
+        log_ratio for pair in copies for log_ratio in pair_by_block(*pair, BY_KEY[THROUGHPUT]).log_ratios.values()
     ]
     if not differences:
         return None

@@ -122,7 +122,7 @@ def _pair_along(line: AxisSeries[PointCells], label: str, against: str, metric: 
     for place, point in line.points.items():
         members = {member.cell.stack_label: member for member in point.members}
         if label in members and against in members:
-            found[place] = pair_by_block(members[label], members[against], metric.of)
+            found[place] = pair_by_block(members[label], members[against], metric)
     return found
 
 

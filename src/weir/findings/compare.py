@@ -30,7 +30,7 @@ def compare(
     """
     compared: list[list[Comparison]] = [[] for _ in pairs_of_cells]
     for metric in metrics:
-        paired = [pair_by_block(one, other, metric.of, first_look) for one, other in pairs_of_cells]
+        paired = [pair_by_block(one, other, metric, first_look) for one, other in pairs_of_cells]
         drafts = [
             _draft(one, other, metric, names, pairs, indicative=indicative)
             for (one, other), pairs in zip(pairs_of_cells, paired, strict=True)

@@ -8,6 +8,7 @@ from functools import cached_property
 from statistics import fmean
 
 from weir import stats
+from weir.findings.metrics import Metric
 from weir.findings.types import Evidence
 from weir.model.records import Validity
 from weir.model.run_types import Cell, Trial
@@ -81,11 +82,15 @@ class Pairs:
     """Reasons against a better validity."""
     first_look: int | None = None
     """See `RunInfo.first_look`."""
+    rounding: float = 0.0
+    """See `stats.paired_ratio`."""
 
     @cached_property
     def ratio(self) -> stats.Ratio | None:
         """The ratio `values` ÷ `against`; None if no block has both cells."""
-        return stats.paired_ratio(self.values, self.against, first_look=self.first_look) if self.blocks else None
+        if not self.blocks:
+            return None
+        return stats.paired_ratio(self.values, self.against, first_look=self.first_look, rounding=self.rounding)
 
     @property
     def log_ratios(self) -> dict[int, float]:
@@ -94,14 +99,12 @@ class Pairs:
         return {block: math.log(value / against) for block, value, against in sides}
 
 
-def pair_by_block(
-    one: CellTrials, other: CellTrials, metric: Callable[[Trial], float | None], first_look: int | None = None
-) -> Pairs:
+def pair_by_block(one: CellTrials, other: CellTrials, metric: Metric, first_look: int | None = None) -> Pairs:
     """Pairs the values of two cells by block. Several used trials of a cell in one block count as their mean.
 
     A value of 0 or less counts as not measured, because it has no logarithm.
     """
-    mine, theirs = _by_block(one, metric), _by_block(other, metric)
+    mine, theirs = _by_block(one, metric.of), _by_block(other, metric.of)
     blocks = tuple(sorted(mine.keys() & theirs.keys()))
     trials = sorted(
         (trial for side in (mine, theirs) for block in blocks for trial, _ in side[block]), key=lambda trial: trial.id
@@ -116,7 +119,15 @@ def pair_by_block(
         validity=worst(trial.result.verdict.validity for trial in trials) if blocks else "invalid",
         reasons=summarize_reasons(trials) if blocks else ("no block has a usable trial of both",),
         first_look=first_look,
+        rounding=_rounding([side[block] for side in (mine, theirs) for block in blocks]) if metric.is_count else 0.0,
     )
+
+
+def _rounding(counted: Sequence[Sequence[tuple[Trial, float]]]) -> float:
+    """Returns the standard deviation of a log ratio of two counts that were rounded to whole requests. A rounding error
+    is uniform, so its variance is 1/12 of a squared request."""
+    counts = [sum(one.result.summary.requests.ok for one, _ in trials if one.result.summary) for trials in counted]
+    return math.sqrt(2 * fmean(1 / count**2 for count in counts) / 12) if counts and all(counts) else 0.0
 
 
 def _by_block(cell: CellTrials, metric: Callable[[Trial], float | None]) -> dict[int, list[tuple[Trial, float]]]:

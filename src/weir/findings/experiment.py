@@ -95,7 +95,7 @@ def find_proofs(found: Sequence[Bottleneck], cells: Sequence[CellTrials]) -> tup
 def evaluate_experiment(found: Bottleneck, before: CellTrials, after: CellTrials) -> Proof | None:
     """Returns the outcome of an experiment from the cells before and after the change; None if no block has both."""
     assert found.experiment is not None
-    pairs = pair_by_block(after, before, BY_KEY[THROUGHPUT].of)
+    pairs = pair_by_block(after, before, BY_KEY[THROUGHPUT])
     ratio = pairs.ratio
     if ratio is None:
         return None

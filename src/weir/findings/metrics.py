@@ -42,6 +42,8 @@ class Metric:
     quantile: float | None = None
     """The quantile of a response-time metric, computed from the trials' merged histogram; None for other metrics."""
     higher_is_better: bool = False
+    is_count: bool = False
+    """Whether the figure is a whole number of requests in a time."""
 
 
 def _throughput(trial: Trial) -> float | None:
@@ -103,7 +105,7 @@ def _generator_memory(trial: Trial) -> float | None:
 
 
 METRICS = (
-    Metric(THROUGHPUT, "throughput", "req/s", _ANSWERS, _throughput, higher_is_better=True),
+    Metric(THROUGHPUT, "throughput", "req/s", _ANSWERS, _throughput, higher_is_better=True, is_count=True),
     Metric(MEAN, "mean response time", "µs", "takes {ratio}× as long on average as", _mean),
     Metric(P50, "median response time", "µs", f"{_LONG} for the median response as", _quantile("p50", 0.5), 0.5),
     Metric(P90, "p90 response time", "µs", f"{_LONG} at the 90th percentile as", _quantile("p90", 0.9), 0.9),

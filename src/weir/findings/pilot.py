@@ -38,7 +38,7 @@ def measure_pilot(reader: RunReader) -> Pilot:
     for point in group_points(cells, trials):
         first = point.members[0]
         for other in point.members[1:]:
-            logs = list(pair_by_block(other, first, BY_KEY[THROUGHPUT].of).log_ratios.values())
+            logs = list(pair_by_block(other, first, BY_KEY[THROUGHPUT]).log_ratios.values())
             if len(logs) > 1:
                 squares += variance(logs) * (len(logs) - 1)
                 degrees += len(logs) - 1

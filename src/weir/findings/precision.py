@@ -39,7 +39,7 @@ def iter_precisions(
             seen.add((member.cell.id, baseline.cell.id))
             where = f" at {labels.of(point)}" if len(points) > 1 else ""
             name = f"{names[member.cell.id]} ÷ {names[baseline.cell.id]}{where}"
-            ratio = pair_by_block(member, baseline, BY_KEY[metric].of, info.first_look).ratio
+            ratio = pair_by_block(member, baseline, BY_KEY[metric], info.first_look).ratio
             if ratio is None or ratio.low is None or ratio.high is None:
                 yield Precision(name, None, None)
                 continue

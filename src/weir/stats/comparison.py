@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.stats.distributions import binomial_survival, chi_square_upper_quantile, student_cdf
-from weir.stats.mean import CONFIDENCE, Estimate, mean_interval, t_quantile
+from weir.stats.mean import CONFIDENCE, Estimate, t_quantile
 from weir.stats.sequential import widen_interval
 
 EQUIVALENCE_MARGIN = 0.02
@@ -16,8 +16,8 @@ EQUIVALENCE_MARGIN = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Mean ratio A ÷ B over blocks. Interval and p-value are None with fewer than two pairs, or with equal ratios
-    only."""
+    """Mean ratio A ÷ B over blocks. Interval and p-value are None with fewer than two pairs, or with equal ratios only
+    and without rounding."""
 
     value: float
     low: float | None
@@ -35,11 +35,14 @@ def paired_ratio(
     confidence: float = CONFIDENCE,
     *,
     first_look: int | None = None,
+    rounding: float = 0.0,
 ) -> Ratio:
     """Returns the geometric mean of A/B over blocks with its t interval, exp(mean ln(A/B) ± t·s/√n).
 
     The i-th numerator and denominator come from the same block, so effects of the block cancel. `first_look`: the first
     block after which the interval's width may end the run. Interval and p-value are then larger (`widen_interval`).
+    `rounding`: the standard deviation of a log ratio that the rounding of its values causes. The spread is at least as
+    large, because small counts may be equal by chance.
 
     >>> ratio = paired_ratio([410.0, 395.0, 420.0], [100.0, 100.0, 100.0])
     >>> round(ratio.value, 2), round(ratio.low, 2), round(ratio.high, 2)
@@ -51,13 +54,12 @@ def paired_ratio(
     if not pairs or not all(value > 0 and math.isfinite(value) for pair in pairs for value in pair):
         raise ValueError(f"found {pairs!r}, expected at least one pair of positive numbers")
     logs = [math.log(numerator) - math.log(denominator) for numerator, denominator in pairs]
-    estimate = mean_interval(logs, confidence)
-    mean = estimate.value
-    if estimate.high is None:
+    mean, degrees = float(np.mean(logs)), len(logs) - 1
+    spread = max(float(np.std(logs, ddof=1)) if np.ptp(logs) else 0.0, rounding) if degrees else 0.0
+    if spread == 0.0:
         return Ratio(math.exp(mean), None, None, len(logs), None, None)
-    widening, spread = widen_interval(len(logs), first_look), float(np.std(logs, ddof=1))
-    half_width, t = widening * (estimate.high - mean), mean / (widening * spread / math.sqrt(len(logs)))
-    p_value = 2 * student_cdf(-abs(t), len(logs) - 1)
+    error = widen_interval(len(logs), first_look) * spread / math.sqrt(len(logs))
+    half_width, p_value = t_quantile(degrees, confidence) * error, 2 * student_cdf(-abs(mean / error), degrees)
     return Ratio(math.exp(mean), math.exp(mean - half_width), math.exp(mean + half_width), len(logs), p_value, spread)
 
 
