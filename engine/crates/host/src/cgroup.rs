@@ -11,7 +11,6 @@
 
 mod folder;
 mod parents;
-mod tables;
 
 use std::fs;
 use std::io;
@@ -21,12 +20,12 @@ pub use folder::remove;
 use folder::{Folder, name};
 use parents::account_parent;
 pub use parents::{Parents, sweep_leftovers};
-use tables::counter;
 
 use crate::command::Limits;
 use crate::keeper::Keeper;
 use crate::launch::Failure;
 use crate::record;
+use weir_observe::hierarchies::counter;
 
 const HINT: &str = "run as root where /sys/fs/cgroup is writable, or leave [cpus] quota and memory out; `weir doctor` shows what is possible";
 

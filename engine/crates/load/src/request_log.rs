@@ -280,12 +280,13 @@ impl RequestLog {
 
     #[cold]
     fn hand_over(&mut self) {
-        let block = std::mem::replace(&mut self.block, self.blocks.empty());
-        if let Err(refused) = self.blocks.full.try_send(block) {
-            let (TrySendError::Full(mut block) | TrySendError::Disconnected(mut block)) = refused;
-            self.lost += (block.len() / RequestRecord::BYTES) as u64;
-            block.clear();
-            self.block = block;
+        match self.blocks.full.try_send(std::mem::take(&mut self.block)) {
+            Ok(()) => self.block = self.blocks.empty(),
+            Err(TrySendError::Full(mut block) | TrySendError::Disconnected(mut block)) => {
+                self.lost += (block.len() / RequestRecord::BYTES) as u64;
+                block.clear();
+                self.block = block;
+            }
         }
     }
 
@@ -346,6 +347,20 @@ mod tests {
         assert_eq!(log.finish(), 2 * 1_024);
         let kept: Vec<u64> = (0..2 * 1_024).chain(4 * 1_024..5_000).collect();
         assert_eq!(writer.join().unwrap(), kept);
+    }
+
+    #[test]
+    fn a_full_channel_takes_no_spare_block() {
+        let (full, _written) = sync_channel(0);
+        let spares = Spares::default();
+        let blocks = Blocks {
+            full,
+            spares: Arc::clone(&spares),
+        };
+        let mut log = RequestLog::new(blocks, 2, Shard::WHOLE);
+        spares.lock().unwrap().push(Vec::new());
+        (0..2 * 1_024).for_each(|at_ns| note(&mut log, at_ns));
+        assert_eq!(spares.lock().unwrap().len(), 1);
     }
 
     #[test]

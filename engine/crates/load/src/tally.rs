@@ -4,7 +4,7 @@
 //! thread, which takes the quantiles, encodes and clears it, and a cleared one comes from the pool.
 
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_record::{
     Answers, Clocks, Counts, ErrorKind, Event, FirstAnswer, Histogram, IntervalPart,
@@ -262,11 +262,8 @@ impl Tally {
 
     /// Ends the open interval.
     pub(crate) fn end_interval(&mut self, end_ns: u64, gauges: Gauges) {
-        let cleared = self
-            .pool
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        // The collecting thread may hold the lock and, at its low priority, not run: waiting for it would stop the load.
+        let cleared = self.pool.try_lock().ok().and_then(|mut pool| pool.pop());
         let response_time = std::mem::replace(
             &mut self.response_time,
             cleared.unwrap_or_else(new_histogram),
@@ -288,5 +285,31 @@ impl Tally {
     fn send(&self, message: Message) {
         // Nobody receives only when the load was given up; the thread is told by its stop flag.
         let _ = self.messages.send(message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn an_interval_ends_while_the_collecting_thread_holds_the_pool() {
+        let (pool, (messages, received)) = (Pool::default(), channel());
+        let (first, slowest) = (First::default(), Slowest::new(1));
+        let statuses = Box::new([true; 1000]);
+        let mut tally = Tally::new(1_000, statuses, slowest, first, pool.clone(), messages);
+        let held = pool.lock().unwrap();
+        let gauges = Gauges {
+            in_flight: 0,
+            queued: 0,
+            oldest_age_ns: 0,
+        };
+        tally.end_interval(1_000, gauges);
+        drop(held);
+        assert!(matches!(received.try_recv(), Ok(Message::Part(_))));
     }
 }

@@ -20,6 +20,8 @@ use crate::{Completion, Driver, Endpoint, Payload, Slot, Wait};
 
 /// A payload up to this size fits into any socket's send buffer, so that nobody needs to know when it was taken.
 const SMALL_BYTES: usize = 16 * 1024;
+/// The kernel takes no more bytes in one send. Connections that would send more fail.
+const MAX_SEND_BYTES: usize = u32::MAX as usize;
 const GENERATION_BITS: u32 = 30;
 
 /// What a completion is of.
@@ -139,6 +141,10 @@ impl Driver for UringDriver {
     fn send_once(&mut self, slot: Slot, bytes: &[u8]) {
         let Place { generation, socket } = &mut self.places[slot as usize];
         let Some(socket) = socket else { return };
+        if bytes.len() > MAX_SEND_BYTES {
+            self.failures.push((slot, *generation, Errno::MSGSIZE));
+            return;
+        }
         if self.once.len() <= slot as usize {
             self.once.resize(slot as usize + 1, &[]);
         }
@@ -165,6 +171,10 @@ impl Driver for UringDriver {
     fn send_bytes(&mut self, slot: Slot, bytes: &[u8]) {
         let Place { generation, socket } = &mut self.places[slot as usize];
         let Some(socket) = socket else { return };
+        if bytes.len() + socket.waiting.len() > MAX_SEND_BYTES {
+            self.failures.push((slot, *generation, Errno::MSGSIZE));
+            return;
+        }
         if socket.sends_owned {
             socket.waiting.extend_from_slice(bytes);
             return;
@@ -212,7 +222,10 @@ impl Driver for UringDriver {
             Wait::Poll
         };
         let completed = self.ring.enter(wait)?;
-        self.closing.clear();
+        // A descriptor that is closed earlier may be the next connection's when the kernel takes an old entry.
+        if self.ring.has_submitted_all() {
+            self.closing.clear();
+        }
         Ok(completed || !self.failures.is_empty())
     }
 
@@ -309,7 +322,7 @@ impl UringDriver {
     }
 
     fn connected(&mut self, slot: Slot, result: Result<u32, Errno>) -> Option<Completion> {
-        const POLLERR_OR_HUP: u32 = 0x8 | 0x10;
+        const POLLERR_OR_HUP: u32 = (libc::POLLERR | libc::POLLHUP) as u32;
         let Place { generation, socket } = &mut self.places[slot as usize];
         let socket = socket.as_ref()?;
         let error = match result {
@@ -396,4 +409,130 @@ fn untag(tag: u64) -> (Operation, Slot, u32) {
         tag as u32,
         (tag >> 32) as u32 & ((1 << GENERATION_BITS) - 1),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    const A_WHILE: Wait = Wait::AtMostNs(5_000_000_000);
+
+    /// A listener and a driver whose slots 0 and 1 are free.
+    fn start() -> (TcpListener, Endpoint, UringDriver) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = listener.local_addr().unwrap().into();
+        (listener, endpoint, UringDriver::new(2).unwrap())
+    }
+
+    fn connect(
+        driver: &mut UringDriver,
+        slot: Slot,
+        listener: &TcpListener,
+        endpoint: &Endpoint,
+    ) -> TcpStream {
+        driver.connect(slot, endpoint);
+        loop {
+            match driver.next() {
+                Some(Completion::Connected(connected)) => {
+                    assert_eq!(connected, slot);
+                    return listener.accept().unwrap().0;
+                }
+                Some(other) => panic!("{other:?}"),
+                None => drop(driver.wait(A_WHILE).unwrap()),
+            }
+        }
+    }
+
+    /// What the server's end receives until the driver has closed its own.
+    fn read_to_end(mut server: TcpStream) -> String {
+        let mut text = String::new();
+        server.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_failed_system_call_neither_loses_bytes_nor_sends_them_to_another_connection() {
+        for errno in [Errno::AGAIN, Errno::BUSY, Errno::INTR, Errno::TIME] {
+            for calls_before in 0..12 {
+                let (listener, endpoint, mut driver) = start();
+                let faults = (0..calls_before).map(|_| None).chain([Some(errno)]);
+                driver.ring.faults = faults.collect();
+                for text in ["first", "second"] {
+                    let server = connect(&mut driver, 0, &listener, &endpoint);
+                    driver.send_once(0, text.as_bytes());
+                    driver.wait(Wait::Poll).unwrap();
+                    driver.wait(Wait::Poll).unwrap();
+                    driver.close(0);
+                    driver.wait(Wait::Poll).unwrap();
+                    driver.wait(Wait::Poll).unwrap();
+                    assert_eq!(read_to_end(server), text, "{errno} at call {calls_before}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_descriptor_stays_open_until_the_kernel_has_taken_the_entries_that_name_it() {
+        let (listener, endpoint, mut driver) = start();
+        let first = connect(&mut driver, 0, &listener, &endpoint);
+        driver.send_once(0, b"first");
+        driver.close(0);
+        driver.ring.faults.push_back(Some(Errno::AGAIN));
+        driver.wait(Wait::Poll).unwrap();
+        // Without the rule this connection has the first one's descriptor, and the queued bytes go to it.
+        let second = connect(&mut driver, 1, &listener, &endpoint);
+        driver.send_once(1, b"second");
+        driver.wait(Wait::Poll).unwrap();
+        driver.close(1);
+        driver.wait(Wait::Poll).unwrap();
+        drop(first);
+        assert_eq!(read_to_end(second), "second");
+    }
+
+    #[test]
+    fn completions_that_nobody_has_read_survive_the_next_wait() {
+        let (listener, endpoint, mut driver) = start();
+        drop(connect(&mut driver, 0, &listener, &endpoint));
+        while !driver.wait(A_WHILE).unwrap() {}
+        driver.wait(A_WHILE).unwrap();
+        let ended = driver.next();
+        assert!(matches!(ended, Some(Completion::Ended(0))), "{ended:?}");
+    }
+
+    #[test]
+    fn submissions_that_the_kernel_refuses_for_good_end_in_an_error() {
+        let busy = std::iter::repeat_n(Some(Errno::BUSY), 2000);
+        for (faults, expected) in [
+            (vec![Some(Errno::INVAL)], Errno::INVAL),
+            (busy.collect(), Errno::AGAIN),
+        ] {
+            let (listener, endpoint, mut driver) = start();
+            let _server = connect(&mut driver, 0, &listener, &endpoint);
+            driver.ring.faults = faults.into();
+            for _ in 0..1025 {
+                driver.send_once(0, b"x");
+            }
+            let error = driver.wait(Wait::Poll).unwrap_err();
+            assert_eq!(Errno::from_io_error(&error), Some(expected));
+        }
+    }
+
+    #[test]
+    fn bytes_that_do_not_fit_into_one_send_end_the_connection() {
+        let (listener, endpoint, mut driver) = start();
+        let _server = connect(&mut driver, 0, &listener, &endpoint);
+        // Zeroed memory that nobody touches takes none.
+        driver.send_once(0, &vec![0; MAX_SEND_BYTES + 1]);
+        driver.wait(Wait::Poll).unwrap();
+        let failed = driver.next();
+        assert!(
+            matches!(failed, Some(Completion::Failed(0, Errno::MSGSIZE))),
+            "{failed:?}"
+        );
+    }
 }

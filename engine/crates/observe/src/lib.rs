@@ -22,6 +22,7 @@ mod counters;
 mod descriptors;
 mod family;
 mod grid;
+pub mod hierarchies;
 mod machine;
 mod member;
 mod network;

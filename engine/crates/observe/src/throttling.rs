@@ -3,9 +3,12 @@
 //! A cgroup counts for every process in it, whoever it belongs to, and only what its own quota did: not what the cgroups around it did.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::hierarchies::{Mount, mounts, own_group};
 use crate::parse;
+
+const CONTROLLER: &str = "cpu";
 
 /// What a cgroup's quota has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -14,35 +17,37 @@ pub struct Throttled {
     pub seconds: f64,
 }
 
-/// Where the cgroups that have CPU quotas are mounted.
+/// The mounted hierarchy whose cgroups have CPU quotas, if there is one.
 pub struct Cgroups(Option<Mount>);
-
-struct Mount {
-    point: PathBuf,
-    /// What of the hierarchy is mounted there.
-    root: PathBuf,
-    is_version_1: bool,
-}
 
 /// The cgroups that the processes of one tree have been in, those that are gone too.
 #[derive(Default)]
 pub struct SeenCgroups(HashMap<PathBuf, Throttled>);
 
 impl Cgroups {
-    /// Finds the mount; without one nothing is ever counted.
+    /// Finds the hierarchy. Without one, nothing is ever counted.
     pub fn find() -> Self {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        Self(mount_in(&mounts))
+        let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        Self(find_quotas(&mountinfo))
     }
 
-    /// The folder of the cgroup that a process with this `/proc/PID/cgroup` is in.
+    /// Returns the folder of a process's cgroup from its `/proc/PID/cgroup`.
     pub fn folder_of(&self, cgroup: &[u8]) -> Option<PathBuf> {
         let mount = self.0.as_ref()?;
-        let cgroup = String::from_utf8_lossy(cgroup);
-        let path = path_in(&cgroup, mount.is_version_1)?;
-        let below = path.strip_prefix(&mount.root).ok()?;
-        Some(mount.point.join(below))
+        let controller = mount.controllers.as_ref().map(|_| CONTROLLER);
+        mount.folder(own_group(&String::from_utf8_lossy(cgroup), controller)?)
     }
+}
+
+/// Returns version 1's hierarchy with the CPU controller, else version 2's.
+fn find_quotas(mountinfo: &str) -> Option<Mount> {
+    let mut found = mounts(mountinfo);
+    let is_version_1 = |mount: &Mount| mount.has_controller(CONTROLLER);
+    let index = found
+        .iter()
+        .position(is_version_1)
+        .or_else(|| found.iter().position(|mount| mount.controllers.is_none()))?;
+    Some(found.swap_remove(index))
 }
 
 impl SeenCgroups {
@@ -56,7 +61,7 @@ impl SeenCgroups {
         }
     }
 
-    /// All of them together; what those that are gone had is in it. None: none of them counts.
+    /// Returns the sum over all cgroups seen, with those that are gone. Returns `None` if no cgroup reports its throttling.
     pub fn total(&self) -> Option<Throttled> {
         let add = |sum: Throttled, one: &Throttled| Throttled {
             periods: sum.periods + one.periods,
@@ -64,49 +69,6 @@ impl SeenCgroups {
         };
         (!self.0.is_empty()).then(|| self.0.values().fold(Throttled::default(), add))
     }
-}
-
-fn mount_in(mountinfo: &str) -> Option<Mount> {
-    let mut version_2 = None;
-    for line in mountinfo.lines() {
-        // proc_pid_mountinfo(5): behind a lone `-` come the file system and its own options.
-        let Some((mount, kind)) = line.split_once(" - ") else {
-            continue;
-        };
-        let (mount, kind): (Vec<&str>, Vec<&str>) =
-            (mount.split(' ').collect(), kind.split(' ').collect());
-        let (Some(&root), Some(&point)) = (mount.get(3), mount.get(4)) else {
-            continue;
-        };
-        let mut options = kind.get(2).copied().unwrap_or_default().split(',');
-        let is_version_1 = kind[0] == "cgroup" && options.any(|option| option == "cpu");
-        if !is_version_1 && kind[0] != "cgroup2" {
-            continue;
-        }
-        let found = Mount {
-            point: PathBuf::from(point),
-            root: PathBuf::from(root),
-            is_version_1,
-        };
-        if is_version_1 {
-            return Some(found);
-        }
-        version_2.get_or_insert(found);
-    }
-    version_2
-}
-
-/// Lines `number:controllers:path`; version 2 has number 0 and no controllers.
-fn path_in(cgroup: &str, is_version_1: bool) -> Option<&Path> {
-    cgroup.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':');
-        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let is_it = match is_version_1 {
-            true => controllers.split(',').any(|controller| controller == "cpu"),
-            false => controllers.is_empty(),
-        };
-        is_it.then(|| Path::new(path))
-    })
 }
 
 /// A `cpu.stat`: in version 1 `throttled_time` in nanoseconds, in version 2 `throttled_usec`; neither where the cgroup has no CPU controller.
@@ -124,6 +86,8 @@ fn throttled(text: &[u8]) -> Option<Throttled> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     const MIXED: &str = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
@@ -133,7 +97,7 @@ mod tests {
 
     #[test]
     fn version_1_is_taken_where_it_has_the_cpu_controller() {
-        let cgroups = Cgroups(mount_in(MIXED));
+        let cgroups = Cgroups(find_quotas(MIXED));
         let folder = cgroups.folder_of(b"2:cpuacct:/no\n1:cpu:/weir/app\n0::/other\n");
         assert_eq!(
             folder.as_deref(),
@@ -143,7 +107,7 @@ mod tests {
 
     #[test]
     fn version_2_mounted_from_a_part_of_the_hierarchy_is_found_below_its_mount() {
-        let cgroups = Cgroups(mount_in(
+        let cgroups = Cgroups(find_quotas(
             "30 23 0:26 /user /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n",
         ));
         assert_eq!(
@@ -151,6 +115,17 @@ mod tests {
             Some(Path::new("/sys/fs/cgroup/a b"))
         );
         assert_eq!(cgroups.folder_of(b"0::/elsewhere\n"), None);
+    }
+
+    #[test]
+    fn a_mount_point_with_a_space_is_found() {
+        let cgroups = Cgroups(find_quotas(
+            "30 23 0:26 / /sys/fs/my\\040groups rw - cgroup2 cgroup2 rw\n",
+        ));
+        assert_eq!(
+            cgroups.folder_of(b"0::/app\n").as_deref(),
+            Some(Path::new("/sys/fs/my groups/app"))
+        );
     }
 
     #[test]

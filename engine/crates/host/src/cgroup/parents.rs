@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::folder::{Folder, name, sweep};
-use super::tables::{Mount, mounts, own_group};
+use weir_observe::hierarchies::{Mount, mounts, own_group};
 
 /// Where groups are made.
 #[derive(Debug, PartialEq)]

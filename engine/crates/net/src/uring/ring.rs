@@ -1,4 +1,4 @@
-//! The ring and the memory it shares with the kernel. The only unsafe code of the engine's load side.
+//! The ring and the memory it shares with the kernel.
 //!
 //! What makes it sound: everything the kernel may read or write later is never freed. What is sent is `'static`, and in cells where it is
 //! written over; the receive buffers and their ring are leaked (the engine makes one of these for each load thread, once), and so is the
@@ -8,7 +8,9 @@
 
 use std::cell::Cell;
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::squeue::{Entry, Flags};
@@ -27,12 +29,12 @@ const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
 /// Receive buffers, one for each connection and so a power of two within these bounds. If answers on more connections come at
 /// once, receiving pauses for some and is asked for again.
-const BUFFERS: std::ops::RangeInclusive<usize> = 64..=2048;
+const BUFFERS: RangeInclusive<usize> = 64..=2048;
 /// One fits most answers; memory is touched only as far as buffers are filled.
 const BUFFER_BYTES: usize = 4096;
 const BUFFER_GROUP: u16 = 0;
-const POLLOUT: u32 = 4;
-const MSG_WAITALL: i32 = 0x100;
+/// Attempts to make room for an entry in a full queue. The kernel refuses for want of memory, or until completions are taken.
+const MAX_SUBMIT_ATTEMPTS: u32 = 1000;
 
 /// Bytes to be sent. Never freed, as the module says; those of one request may be written over.
 #[derive(Debug, Clone, Copy)]
@@ -76,12 +78,20 @@ pub(super) struct Ring {
     owned: Vec<Owned>,
     /// Which of them the kernel has done with.
     free_owned: Vec<u32>,
-    buffers: &'static [[u8; BUFFER_BYTES]],
+    /// The receive buffers. A pointer and no reference: the kernel writes into every buffer that it was given, and a reference
+    /// would promise that nobody does.
+    buffers: NonNull<[u8; BUFFER_BYTES]>,
+    buffer_count: usize,
     /// What messages are to look like, where they are asked for instead of their bytes alone. Leaked: the kernel reads it when a
     /// request is submitted.
     message: Option<&'static libc::msghdr>,
     entries: *mut BufRingEntry,
     tail: u16,
+    /// The error of a submission that did not work, reported by the next [`Ring::enter`].
+    submit_error: Option<io::Error>,
+    /// Errors that take the place of the next system calls.
+    #[cfg(test)]
+    pub(super) faults: std::collections::VecDeque<Option<Errno>>,
 }
 
 impl Ring {
@@ -94,15 +104,15 @@ impl Ring {
             .setup_cqsize(COMPLETIONS)
             .setup_single_issuer()
             .setup_defer_taskrun()
+            // An entry that the kernel refuses does not hold back those behind it.
+            .setup_submit_all()
             .build(SUBMISSIONS)?;
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
             return Err(io::Error::from(Errno::NOSYS));
         }
         let entries: *mut BufRingEntry = leaked_pages(count * size_of::<BufRingEntry>())?.cast();
-        let memory: *const [u8; BUFFER_BYTES] = leaked_pages(count * BUFFER_BYTES)?.cast();
-        // SAFETY: the memory is that large, zeroed, page-aligned and never freed. The kernel writes into it; what it has written
-        // is read only between the completion that says so and the buffer's return.
-        let buffers = unsafe { std::slice::from_raw_parts(memory, count) };
+        let buffers = NonNull::new(leaked_pages(count * BUFFER_BYTES)?.cast())
+            .ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: the entries are page-aligned, that many, zeroed, and never freed.
         unsafe {
             ring.submitter().register_buf_ring_with_flags(
@@ -119,9 +129,13 @@ impl Ring {
             owned: Vec::new(),
             free_owned: Vec::new(),
             buffers,
+            buffer_count: count,
             message: None,
             entries,
             tail: 0,
+            submit_error: None,
+            #[cfg(test)]
+            faults: std::collections::VecDeque::new(),
         };
         (0..count as u16).for_each(|buffer| ring.give_back(buffer));
         Ok(ring)
@@ -130,7 +144,7 @@ impl Ring {
     /// Completes once when the socket can be written to, or failed.
     pub(super) fn when_writable(&mut self, socket: BorrowedFd<'_>, tag: u64) {
         self.push(
-            opcode::PollAdd::new(Fd(socket.as_raw_fd()), POLLOUT)
+            opcode::PollAdd::new(Fd(socket.as_raw_fd()), libc::POLLOUT as u32)
                 .build()
                 .user_data(tag),
         );
@@ -160,7 +174,7 @@ impl Ring {
             Outgoing::Payload(bytes) => (bytes.as_ptr(), bytes.len()),
             Outgoing::Once(bytes) => (bytes.as_ptr().cast(), bytes.len()),
         };
-        let flags = SendFlags::NOSIGNAL.bits() as i32 | MSG_WAITALL;
+        let flags = SendFlags::NOSIGNAL.bits() as i32 | libc::MSG_WAITALL;
         let entry = opcode::Send::new(Fd(socket.as_raw_fd()), start, length as u32)
             .flags(flags)
             .build()
@@ -190,7 +204,7 @@ impl Ring {
         // The kernel does not read it now: growing may move it.
         owned.memory.clear();
         owned.memory.extend_from_slice(bytes);
-        let flags = SendFlags::NOSIGNAL.bits() as i32 | MSG_WAITALL;
+        let flags = SendFlags::NOSIGNAL.bits() as i32 | libc::MSG_WAITALL;
         let (start, length) = (owned.memory.as_ptr(), owned.memory.len() as u32);
         self.push(
             opcode::Send::new(Fd(socket.as_raw_fd()), start, length)
@@ -206,23 +220,85 @@ impl Ring {
         self.owned[number as usize].note
     }
 
+    /// Queues an entry. Submits a full queue first. If that does not work, the entry is dropped, and the next [`Ring::enter`]
+    /// fails with the error.
     fn push(&mut self, entry: Entry) {
-        loop {
+        for _ in 0..MAX_SUBMIT_ATTEMPTS {
             // SAFETY: the entry's memory is static or the ring's own, as the module says. What is sent once is not changed or
             // moved before its completion: only then its number is free.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return;
             }
-            // Full: what is there is submitted. Should that fail, the entry is tried again until it works, as with EAGAIN.
-            let _ = self.ring.submit();
+            match self.submit() {
+                Ok(_) => {}
+                Err(error) if is_temporary(&error) => self.take_completions(),
+                Err(error) => {
+                    self.submit_error = Some(error);
+                    return;
+                }
+            }
         }
+        self.submit_error = Some(Errno::AGAIN.into());
     }
 
-    /// Submits what was asked for and waits. Gives whether something has completed.
+    fn submit(&mut self) -> io::Result<usize> {
+        #[cfg(test)]
+        if let Some(Some(errno)) = self.faults.pop_front() {
+            return Err(errno.into());
+        }
+        self.ring.submit()
+    }
+
+    fn take_completions(&mut self) {
+        self.completed
+            .extend(self.ring.completion().map(|entry| Completed {
+                tag: entry.user_data(),
+                result: match entry.result() {
+                    result if result < 0 => Err(Errno::from_raw_os_error(-result)),
+                    result => Ok(result as u32),
+                },
+                buffer: cqueue::buffer_select(entry.flags()),
+                goes_on: cqueue::more(entry.flags()),
+            }));
+    }
+
+    /// Returns whether the kernel has taken every queued entry, so that no entry names a descriptor any more.
+    pub(super) fn has_submitted_all(&mut self) -> bool {
+        self.ring.submission().is_empty()
+    }
+
+    /// Submits the queued entries and waits. Returns whether something has completed.
+    ///
+    /// # Errors
+    /// The kernel refuses submissions for good.
     pub(super) fn enter(&mut self, wait: Wait) -> io::Result<bool> {
-        self.completed.clear();
+        if let Some(error) = self.submit_error.take() {
+            return Err(error);
+        }
+        // `push` may have taken completions that nobody has read yet.
+        self.completed.drain(..self.position);
         self.position = 0;
-        let entered = match wait {
+        let entered = self.call(if self.completed.is_empty() {
+            wait
+        } else {
+            Wait::Poll
+        });
+        match entered {
+            Ok(_) => {}
+            // Time is over, a signal came, or completions must be taken before more can be submitted.
+            Err(error) if is_temporary(&error) => {}
+            Err(error) => return Err(error),
+        }
+        self.take_completions();
+        Ok(!self.completed.is_empty())
+    }
+
+    fn call(&mut self, wait: Wait) -> io::Result<usize> {
+        #[cfg(test)]
+        if let Some(Some(errno)) = self.faults.pop_front() {
+            return Err(errno.into());
+        }
+        match wait {
             Wait::Poll => {
                 let submissions = self.ring.submission().len() as u32;
                 // SAFETY: no argument is passed; the flag asks for completions without waiting.
@@ -243,31 +319,15 @@ impl Ring {
                     .submitter()
                     .submit_with_args(1, &SubmitArgs::new().timespec(&time))
             }
-        };
-        match entered.map_err(|error| Errno::from_io_error(&error)) {
-            // Time is over, a signal came, or completions must be taken before more can be submitted.
-            Ok(_) | Err(Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN)) => {}
-            Err(errno) => return Err(errno.unwrap_or(Errno::IO).into()),
         }
-        self.completed
-            .extend(self.ring.completion().map(|entry| Completed {
-                tag: entry.user_data(),
-                result: match entry.result() {
-                    result if result < 0 => Err(Errno::from_raw_os_error(-result)),
-                    result => Ok(result as u32),
-                },
-                buffer: cqueue::buffer_select(entry.flags()),
-                goes_on: cqueue::more(entry.flags()),
-            }));
-        Ok(!self.completed.is_empty())
     }
 
     /// The next of what has completed.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Completed> {
-        let completed = self.completed.get(self.position).copied();
+        let completed = self.completed.get(self.position).copied()?;
         self.position += 1;
-        completed
+        Some(completed)
     }
 
     /// What is in a buffer of which so many bytes were filled.
@@ -285,7 +345,7 @@ impl Ring {
     }
 
     fn incoming_message(&self, buffer: u16, filled: usize, head: &libc::msghdr) -> Incoming {
-        let memory = &self.buffers[usize::from(buffer)][..filled];
+        let memory = &self.buffer(buffer)[..filled];
         let message = RecvMsgOut::parse(memory, head).ok();
         let length = message.as_ref().map_or(0, |it| it.payload_data().len());
         Incoming {
@@ -300,16 +360,29 @@ impl Ring {
     /// The bytes that came, in a buffer that was not given back.
     #[inline]
     pub(super) fn bytes(&self, incoming: &Incoming) -> &[u8] {
-        &self.buffers[usize::from(incoming.buffer)][usize::from(incoming.from)..][..incoming.length]
+        &self.buffer(incoming.buffer)[usize::from(incoming.from)..][..incoming.length]
+    }
+
+    /// The memory of a buffer that the kernel has filled and that was not given back.
+    #[inline]
+    fn buffer(&self, buffer: u16) -> &[u8; BUFFER_BYTES] {
+        let index = usize::from(buffer);
+        assert!(
+            index < self.buffer_count,
+            "the kernel fills its own buffers"
+        );
+        // SAFETY: the buffer is within the leaked memory, which was zeroed. The kernel does not write into it before
+        // `give_back`, which needs `&mut self` and so ends this reference.
+        unsafe { self.buffers.add(index).as_ref() }
     }
 
     /// Lets the kernel fill a buffer again.
     #[inline]
     pub(super) fn give_back(&mut self, buffer: u16) {
-        let index = usize::from(self.tail) & (self.buffers.len() - 1);
+        let index = usize::from(self.tail) & (self.buffer_count - 1);
         // SAFETY: the index is within the ring. The kernel does not look at an entry beyond the tail.
         let entry = unsafe { &mut *self.entries.add(index) };
-        entry.set_addr(self.buffers[usize::from(buffer)].as_ptr() as u64);
+        entry.set_addr(self.buffers.as_ptr() as u64 + u64::from(buffer) * BUFFER_BYTES as u64);
         entry.set_len(BUFFER_BYTES as u32);
         entry.set_bid(buffer);
         self.tail = self.tail.wrapping_add(1);
@@ -320,6 +393,15 @@ impl Ring {
             AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);
         }
     }
+}
+
+/// Returns whether a submission that failed may work later: time is over, a signal came, memory is short, or completions must be
+/// taken first.
+fn is_temporary(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN)
+    )
 }
 
 /// Zeroed memory at the beginning of a page, never freed, and given by the kernel page by page when it is touched (an aligned

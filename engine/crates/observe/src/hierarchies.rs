@@ -1,19 +1,19 @@
-//! What /proc says about control groups, read. Pure: text in, values out.
+//! Parses the mounted hierarchies of control groups, and a process's groups in them, from the text of /proc. Pure.
 
 use std::path::{Path, PathBuf};
 
-/// A mounted hierarchy.
+/// A mounted hierarchy of control groups.
 #[derive(Debug, PartialEq)]
 pub struct Mount {
     /// Where it is mounted.
     pub point: PathBuf,
     /// The group that is mounted there: in a container often not the topmost one.
     root: PathBuf,
-    /// Of version 1: its controllers. None: version 2, which has all others.
+    /// Controllers of a version 1 hierarchy. `None`: version 2, which has all other controllers.
     pub controllers: Option<Vec<String>>,
 }
 
-/// The hierarchies in /proc/self/mountinfo.
+/// Returns the hierarchies in a `/proc/PID/mountinfo`.
 pub fn mounts(mountinfo: &str) -> Vec<Mount> {
     mountinfo.lines().filter_map(mount).collect()
 }
@@ -44,7 +44,8 @@ fn unescaped(field: &str) -> PathBuf {
     PathBuf::from(spaces.replace("\\012", "\n").replace("\\134", "\\"))
 }
 
-/// A process's own group in a hierarchy, from /proc/self/cgroup: `4:memory:/one` of version 1, `0::/one` of version 2.
+/// Returns a process's group in a hierarchy from its `/proc/PID/cgroup`: `4:memory:/one` for a controller of version 1, `0::/one` for
+/// version 2 (no controller).
 pub fn own_group<'a>(cgroup: &'a str, controller: Option<&str>) -> Option<&'a Path> {
     cgroup.lines().find_map(|line| {
         let (number, rest) = line.split_once(':')?;
@@ -58,7 +59,13 @@ pub fn own_group<'a>(cgroup: &'a str, controller: Option<&str>) -> Option<&'a Pa
 }
 
 impl Mount {
-    /// Where a group of the hierarchy is seen; None where it lies outside of what is mounted.
+    /// Returns whether this is a version 1 hierarchy with a controller.
+    pub fn has_controller(&self, controller: &str) -> bool {
+        let names = self.controllers.as_deref().unwrap_or_default();
+        names.iter().any(|name| name == controller)
+    }
+
+    /// Returns the folder of a group. Returns `None` if the group lies outside the mounted part of the hierarchy.
     pub fn folder(&self, group: &Path) -> Option<PathBuf> {
         let below = group.strip_prefix(&self.root).ok()?;
         // Joining nothing would add a slash.
@@ -66,7 +73,7 @@ impl Mount {
     }
 }
 
-/// The value of a line `name value`, as in memory.events and memory.oom_control.
+/// Returns the value of a line `name value`, as in memory.events and memory.oom_control.
 pub fn counter(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(' ')?;
