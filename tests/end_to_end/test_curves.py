@@ -52,7 +52,7 @@ def test_a_refined_run_measures_where_its_stacks_change_sides_and_goes_on_with_t
 def test_refining_beside_a_width_is_refused(weir: Weir, study: Study) -> None:
     done = weir("study", "check", study("slow", "other", method="refine = true\nwidth = 0.05\nmost_blocks = 9"))
     assert done.returncode == 2
-    assert "refine: found together with width, expected one:" in done.stderr
+    assert "refine: found together with width, expected only one:" in done.stderr
 
 
 @pytest.mark.soak

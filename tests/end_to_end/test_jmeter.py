@@ -383,7 +383,7 @@ def test_properties_come_from_files_and_flags_in_jmeters_order(weir: Weir, serve
         "-LINFO",
     )
     assert counts(done.stdout) == (14, 0), done.stderr
-    assert "-Djava.x=1: not used" in done.stderr
+    assert "-Djava.x=1: ignored" in done.stderr
 
 
 @pytest.mark.usefixtures("bundle")
