@@ -1,6 +1,6 @@
-"""Computes conclusions from a run file: sentences with their intervals and with the trials behind them.
+"""Computes conclusions from a run file: sentences with intervals and with the ids of the trials behind a sentence.
 
-This package reads the store and calls `stats`. This package measures nothing and draws nothing.
+The package reads the store and calls `stats`. Other packages measure and draw.
 """
 
 from weir.findings.load_findings import LoadFindings

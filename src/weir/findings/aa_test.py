@@ -12,7 +12,7 @@ from weir.findings.types import IdenticalCopies
 
 
 def compare_copies(points: Sequence[PointCells], names: dict[int, str], *, indicative: bool) -> IdenticalCopies | None:
-    """Compares each stack with its A/A copy. Returns None without an A/A arm, or if no block has a usable pair.
+    """Compares each stack with its A/A copy. Returns None if no block has usable trials of both copies.
 
     Two copies count as different if the 95 % interval of their ratio excludes 1. Holm's correction does not apply,
     because the A/A test shows how often a single interval is wrong.

@@ -20,7 +20,7 @@ from weir.findings.types import (
 from weir.model.verdict import worst
 
 _MOST_SERVERS = 3
-"""Maximum number of servers in the answer about generators. Further servers have their own sentences."""
+"""Maximum number of servers that the answer about generators mentions. Every server also has its own finding."""
 
 
 def build_answer(
@@ -32,9 +32,9 @@ def build_answer(
     *,
     indicative: bool,
 ) -> Answer:
-    """Builds the answer from the first point that has the baseline and another stack.
+    """Builds the answer from the first point at which weir can compare a stack with the baseline.
 
-    If the study varies the generator, the answer states the notable differences between generators.
+    If weir can compare generators, the answer is about the generators instead.
     """
     tail = ""
     if progress != "complete":
@@ -64,7 +64,7 @@ def build_answer(
                 )
             would_change = "A block with valid trials of the baseline and another stack would allow a comparison."
             return Answer(sentence, "invalid", (), indicative, (), would_change)
-    raise AssertionError("a used trial belongs to a point")
+    raise AssertionError("found used trials at no point, expected each used trial at a point")
 
 
 def _answer_from(sentence: str, comparisons: Sequence[Comparison], would_change: str) -> Answer:
@@ -86,7 +86,8 @@ def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None
     if not pairs:
         return None
     servers = [server for server in generators if any(_measured(one.comparisons) for one in server.generators)]
-    more = f" See below for {len(servers) - _MOST_SERVERS} more." if len(servers) > _MOST_SERVERS else ""
+    unnamed = len(servers) - _MOST_SERVERS
+    more = f" See below for {counted(unnamed, 'more server')}." if unnamed > 0 else ""
     least = min((found for _, found in pairs), key=lambda found: found.pairs)
     below = "95 % intervals below, " if any(found.low is not None for _, found in pairs) else ""
     headlines = ". ".join(one.headline for one in servers[:_MOST_SERVERS])
@@ -98,7 +99,7 @@ def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None
 
 
 def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:
-    """Describes the range of the headline's ratio over all points; returns '' for several ratios or a single point."""
+    """Describes the range of the headline's only ratio over several points; returns '' if there is no such range."""
     if len(told) != 1:
         return ""
     label, labels = told[0].label, {told[0].label, told[0].against_label}
@@ -116,13 +117,13 @@ def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) 
 
 
 def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Comparison]) -> str:
-    """Returns a sentence about a point's throughput. The headline may contain the same sentence."""
+    """Describes the throughputs of a point's stacks. The run's headline may repeat this text."""
     missing = [found.name for found in comparisons if found.metric == THROUGHPUT and found.ratio is None]
     if measured := _measured(comparisons):
         told = _sort_for_sentence(measured)
         sentence = told[0].sentence if len(told) == 1 else _several(told)
         if missing:
-            both = f"{'it' if len(missing) == 1 else 'one of them'} and the baseline"
+            both = f"{'this stack' if len(missing) == 1 else 'one of these stacks'} and the baseline"
             sentence += f" {listed(missing)}: not measured yet (no block has a usable trial of {both})."
         return sentence
     main = _main(stacks)
@@ -142,7 +143,7 @@ def _measured(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
-    """Returns a single comparison with the faster stack first, or several comparisons, the highest ratio first."""
+    """Sorts comparisons by ratio, the highest first. Inverts a single comparison if its ratio is below 1."""
     if len(measured) == 1:
         only = measured[0]
         return [invert(only) if only.ratio is not None and only.ratio < 1 else only]
@@ -150,7 +151,7 @@ def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _several(told: Sequence[Comparison]) -> str:
-    """Describes several ratios. Example: 'Compared with Flask, Sanic answers 4.1× (3.6–4.7) as many requests …'"""
+    """Describes comparisons with the baseline. Example: 'Compared with Flask, Sanic answers 4.1× (3.6–4.7) as many …'"""
     baseline = told[0].against_name
     different = [found for found in told if found.outcome in ("more", "less", "no interval")]
     same = [_ratio(found) for found in told if found.outcome == "same"]

@@ -10,7 +10,7 @@ from weir.model.run_types import Cell, Placement, Trial
 
 
 def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
-    """Checks each trial against every law whose figures the trial contains."""
+    """Checks each trial against every law that applies to the trial's figures."""
     checks = measured = 0
     broken: list[BrokenLaw] = []
     for trial in trials:

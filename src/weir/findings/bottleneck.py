@@ -29,19 +29,19 @@ _AT_BOUND = 0.85
 """A stack that reaches this share of an upper bound is limited by that bound."""
 _GENERATOR = "generator"
 _BLOCKED = 0.6
-"""Minimum share of time that the threads of a blocked event loop wait for something other than events."""
+"""An event loop counts as blocked if blocking calls take at least this share of its time."""
 _LISTENS = 0.25
-"""An event loop that waits for events for more than this share of the time counts as idle, not as blocked."""
+"""An event loop never counts as blocked if waits for events take more than this share of its time."""
 _FLAT = 0.05
 """Throughputs that differ by at most this share count as equal."""
 _FEWEST_LOOPS = 4
-"""Netty, Vert.x and similar servers start one event loop per CPU, but at least this number."""
+"""Netty, Vert.x and similar servers start one event loop per CPU, but never fewer event loops than this number."""
 _BLOCKING_WAITS = ("sleep", "lock", "socket_io", "disk")
 _JVMS_OWN = re.compile(
     "C1 Compiler|C2 Compiler|G1 |GC Thread|VM |Reference Handl|Finalizer|Signal Dispatch|Service Thread|"
     "Monitor Deflati|Sweeper|Common-Cleaner|Notification T|Attach Listener"
 )
-"""Beginnings of the names of HotSpot's internal threads. These threads serve no requests."""
+"""Matches the names of HotSpot's internal threads. These threads serve no requests."""
 _KIND_OF: dict[str, BottleneckKind] = {"stack": "software limit", "load": "load", "upstream": "upstream"}
 
 
@@ -73,11 +73,11 @@ def _mean_throughput_rps(loaded: CellTrials) -> float:
 def find_bottlenecks(
     groups: Sequence[PointCells], names: Mapping[int, str], placement: Placement, node: ServiceNode | None = None
 ) -> tuple[Bottleneck, ...]:
-    """Finds each stack's bottleneck at the stack's highest throughput, among cells that differ only in the load.
+    """Finds each stack's bottleneck for each workload and setting, at the load with the highest throughput.
 
     Args:
         groups: the cells of each point, with their trials.
-        names: a dict from cell id to the stack's name in sentences.
+        names: a dict from cell id to the stack's short name.
         placement: the CPUs and limits of every role.
         node: the machine of the services; None if the services ran on the stacks' machine.
     """
@@ -172,7 +172,7 @@ def _tiers_of(trial: Trial) -> Mapping[str, TierResources]:
 
 
 def _services_of(trial: Trial) -> set[str]:
-    """Returns the service tiers: tiers with counters, or with a log whose name does not start with `app`."""
+    """Returns the tiers that are services: each has work counters, or a log with a name that does not start with `app`."""
     logs = {name for name in trial.result.logs if name.partition("-")[0] != "app"}
     return logs | {work.service for work in trial.result.work}
 
@@ -244,7 +244,7 @@ def _compare_tiers(demands: Mapping[str, stats.Demand], resources: Sequence[Reso
 
 
 def _full_limit(heaviest: CellTrials) -> str:
-    """Describes the limit on threads or connections that the concurrent requests reach; returns '' without a limit.
+    """Describes a limit on threads or connections if the requests in flight have reached this limit; else returns ''.
 
     A limit that the manifest declares has priority over a setting named `threads`, `pool` or `workers`.
     """
@@ -309,7 +309,7 @@ def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
 
 
 def _plateau(loaded: Sequence[CellTrials], heaviest: CellTrials) -> str:
-    """Describes a throughput that does not grow with twice as many users; returns '' without such a plateau."""
+    """Describes a plateau: the same throughput with at least twice as many users. Returns '' without a plateau."""
     if not isinstance(heaviest.cell.load, ClosedLoad):
         return ""
     least = (1 - _FLAT) * _mean_throughput_rps(heaviest)

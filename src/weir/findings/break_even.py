@@ -25,15 +25,15 @@ def find_break_evens(
     between: tuple[str, str] | None = None,
     metrics: Sequence[str] = METRICS,
 ) -> tuple[BreakEven, ...]:
-    """Finds the break-evens of stacks along each axis on which a number varies.
+    """Finds the break-evens of stacks along each axis: the amount of load, or a setting whose values are numbers.
 
     Args:
         groups: the points of the run.
-        names: the short name of each cell's stack, by the cell's id.
+        names: a dict from cell id to the stack's short name.
         baseline: the label of the baseline.
         indicative: whether the run has fewer blocks than a claim needs.
         between: the labels of two stacks; None compares every stack with the baseline.
-        metrics: keys of `BY_KEY`.
+        metrics: the keys of the compared metrics in `BY_KEY`.
     """
     found = [
         _break_even(line, *pair, key, names, indicative=indicative)
@@ -57,10 +57,10 @@ class WantedPoint:
 
 
 def find_wanted_points(groups: Sequence[PointCells], baseline: str | None) -> list[WantedPoint]:
-    """Returns points to measure next: the middle of each gap in which two throughputs cross at an unknown place.
+    """Returns points to measure next: the middle of each gap between two points where two throughputs cross.
 
-    A crossing is precise enough within ±10 %. A further point does not help if the crossing's interval extends beyond
-    both neighbouring points. Without an interval, only the width of the gap counts."""
+    A gap needs no new point if the crossing's interval lies within ±10 % of the crossing, or if the gap is as narrow.
+    A new point does not help if the interval covers the whole gap."""
     wanted = []
     for line in group_by_axis(groups):
         if line.axis not in LOADS:
@@ -78,7 +78,7 @@ def find_wanted_points(groups: Sequence[PointCells], baseline: str | None) -> li
 
 
 def _pairs(line: AxisSeries[PointCells], baseline: str | None) -> list[tuple[str, str]]:
-    """Returns (label of a stack, label of the baseline) for every stack of a series."""
+    """Returns (label of the stack, label of the baseline) for every stack of a series except the baseline."""
     members = [member for point in line.points.values() for member in point.members]
     pairs = pair_with_baseline(members, baseline)
     labels = dict.fromkeys((one.cell.stack_label, other.cell.stack_label) for one, other in pairs)
@@ -88,7 +88,7 @@ def _pairs(line: AxisSeries[PointCells], baseline: str | None) -> list[tuple[str
 def _break_even(
     line: AxisSeries[PointCells], label: str, against: str, key: str, names: Mapping[int, str], *, indicative: bool
 ) -> BreakEven | None:
-    """Returns the break-even of two stacks; None if fewer than two places have measurements of both stacks."""
+    """Returns the break-even of two stacks; None if both stacks were measured at fewer than two places on the axis."""
     metric = BY_KEY[key]
     pairs = _pair_along(line, label, against, metric)
     crossings = _find_crossings(pairs)

@@ -22,8 +22,8 @@ _APART = 0.5
 def find_waves(cell: CellTrials, histogram: Callable[[int], bytes | None]) -> tuple[Wave, ...]:
     """Returns the waves of a stack's responses, computed from the response times of the used trials.
 
-    `histogram` returns a trial's histogram of response times by the trial's id. The result is empty if users arrive
-    over time or send several requests, or if trials differ in the number of waves.
+    `histogram` takes a trial's id and returns the trial's histogram of response times. The result is empty if users
+    arrive over time or send several requests, or if trials differ in the number of waves.
     """
     load = cell.cell.load
     if not isinstance(load, ClosedLoad) or load.requests_per_user != 1 or isinstance(load.users, tuple):
@@ -39,7 +39,7 @@ def find_waves(cell: CellTrials, histogram: Callable[[int], bytes | None]) -> tu
 
 
 def describe_waves(stacks: Sequence[StackFindings]) -> str:
-    """Describes the measured and the predicted start of each stack's waves; returns '' without waves."""
+    """Describes the measured and the predicted start times of each stack's waves; returns '' without waves."""
     parts = []
     for stack in stacks:
         if stack.arm != "main" or not stack.waves:

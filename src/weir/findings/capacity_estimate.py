@@ -1,4 +1,4 @@
-"""Estimates a server's capacity within an objective from several searches: as a rate, as users and as the knee."""
+"""Combines several searches into a server's capacity (a rate or users within an objective) or into its knee."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ class Users:
     think_s: float
     """A user's mean pause in seconds."""
     users: stats.Estimate
-    """Number of users: throughput × (mean response time + pause), the mean over the searches."""
+    """Number of users: the mean of throughput × (mean response time + pause) over the searches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class Capacity:
     is_fresh: bool
     """Whether each search had a new server process."""
     rate_rps: stats.Estimate | None
-    """Capacity in requests per second, the mean over the searches; None if a search found no upper or lower bound."""
+    """Mean capacity over the searches, in requests per second; None if a search found no lower or no upper bound."""
     searches: tuple[stats.SearchResult, ...]
     quantiles: tuple[stats.Quantile, ...]
-    """Response times in nanoseconds at the highest rates that met the objective."""
+    """Response times in nanoseconds, from the highest rate of each search that met the objective."""
     mean_s: float | None
-    """Mean response time in seconds at the highest rates that met the objective."""
+    """Mean response time in seconds, from the highest rate of each search that met the objective."""
     users: Users | None
-    """Capacity as a number of users; None if the caller requested no pause."""
+    """Capacity as a number of users; None if the caller gave no pause, or if the rate is unknown."""
     reasons: tuple[str, ...]
     """Reasons to doubt the result."""
     sentence: str
@@ -72,7 +72,7 @@ class KneeFinding:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The responses in one search at the highest rate that met the objective."""
+    """The responses of one search, at the highest rate that met the objective."""
 
     histogram: bytes
     mean_s: float
@@ -93,7 +93,7 @@ def combine_capacity_searches(
 
     Args:
         title, objective, missed_share, searches, is_fresh, reasons: as in `Capacity`.
-        answers: the responses of the searches that found a rate.
+        answers: the responses of each search that found a rate.
         think_s: a user's mean pause in seconds; with None, the result has no number of users.
     """
     rate = stats.estimate_capacity(searches)

@@ -1,7 +1,7 @@
-"""Plans how many machines each tier needs for a rate. A simulation checks the result of mean value analysis.
+"""Plans how many machines each tier needs for a rate. A simulation shows whether these machines meet the objective.
 
-A machine of a tier has the CPUs or the quota that the tier had in the run. Each request needs the service demand that
-the run measured for the tier. The plan lists all other assumptions.
+A machine of a tier has the CPUs or the quota that the tier had in the run. A request needs the same CPU time in each
+tier as in the run. The plan lists all other assumptions.
 """
 
 import math
@@ -35,12 +35,12 @@ _SIMULATIONS = 5
 _MOST_MACHINES = 100_000
 """Maximum number of machines of a tier. An objective that needs more machines counts as not met."""
 _IDLE = 20
-"""With this multiple of the necessary machines, requests hardly ever queue at a tier."""
+"""A simulation with this multiple of the needed machines shows response times almost without queueing."""
 
 
 @dataclass(frozen=True, slots=True)
 class TierMachines:
-    """The number of machines of one tier; `low` and `high` are the numbers at the ends of the demand's interval."""
+    """The planned machines of one tier. `low` and `high`: the machines for both ends of the demand's interval."""
 
     tier: str
     machines: int
@@ -69,9 +69,9 @@ class MachinePlan:
     """The load agents; None if a generator other than weir made the run's load."""
     tiers: tuple[TierMachines, ...]
     delay_us: float
-    """Part of the response time that no tier causes, in microseconds."""
+    """Part of the response time outside all tiers, in microseconds."""
     mean_us: float
-    """Mean response time in microseconds, from mean value analysis."""
+    """Mean response time in microseconds, computed with queueing theory."""
     simulated_mean_us: float
     found: float | None
     """Simulated value of the objective's metric in microseconds; None without an objective."""
@@ -80,7 +80,7 @@ class MachinePlan:
     met: bool
     """Whether the simulated value meets the objective; true without an objective."""
     alone: float | None
-    """The objective's metric without queueing, if even this value misses the objective; else None."""
+    """The objective's metric without queueing, in microseconds; None if this value meets the objective."""
     assumptions: tuple[str, ...]
     evidence: Evidence
     sentence: str
@@ -100,8 +100,8 @@ class ReplicaPrediction:
     """Predicted throughput with every demand at the lower end of its interval; None without intervals."""
     measured_rps: float | None
     differences: tuple[float, ...]
-    """Predicted ÷ measured - 1 for each block with both values, in ascending order. Each prediction uses the demands in
-    its own block, because other work on the machine slows both values."""
+    """Predicted ÷ measured - 1 for each block with both values, in ascending order. The prediction for a block uses the
+    demands of the same block, because other work on the machine then affects both values."""
     caution: str | None
     """A reason to doubt the prediction; None without a reason."""
 
@@ -112,7 +112,7 @@ class ReplicaPrediction:
 
 
 def _ends(estimate: stats.Estimate) -> tuple[float, float, float]:
-    """Returns (value, low, high) of an estimate; `low` and `high` are the value if there is no interval."""
+    """Returns (value, low, high) of an estimate. Without an interval, `low` and `high` equal the value."""
     value, low, high = estimate.value, estimate.low, estimate.high
     return value, value if low is None else low, value if high is None else high
 
@@ -126,7 +126,7 @@ class _Goal:
     objective: Condition | None
 
     def simulate_us(self, fleets: Mapping[str, Fleet], *, mean: bool = False) -> stats.Estimate:
-        """Simulates the objective's metric, or the mean response time, several times. Returns microseconds."""
+        """Returns the objective's metric from several simulations, in microseconds. With `mean`: the mean response time."""
         quantile = None if self.objective is None or mean else self.objective.quantile
         found = []
         for seed in range(_SIMULATIONS):
@@ -135,7 +135,7 @@ class _Goal:
         return stats.mean_interval(found)
 
     def is_met(self, figure: stats.Estimate) -> bool:
-        """Returns whether even the upper end of the interval meets the objective."""
+        """Returns whether the objective holds even at the upper end of the figure's interval."""
         return self.objective is None or self.objective.holds(_ends(figure)[2])
 
     def find_figure_alone(self, fleets: Mapping[str, Fleet]) -> float | None:
@@ -145,7 +145,7 @@ class _Goal:
         return None if self.is_met(figure) else figure.value
 
     def size_fleets(self, stations: Mapping[str, stats.Station]) -> dict[str, Fleet]:
-        """Returns the fewest machines (within 2 %) at which no tier is full and, if possible, the objective holds."""
+        """Returns the fewest machines (up to 2 % too many) at which no tier is full and, if possible, the objective holds."""
         fleets = {tier: Fleet(one, _count_machines(self.rate_rps, one)) for tier, one in stations.items()}
         if self.objective is None or self.find_figure_alone(fleets) is not None:
             return fleets
@@ -162,7 +162,7 @@ class _Goal:
         return steps[bisect_left(steps, True, missed, len(steps) - 1, key=is_enough)]
 
     def _iter_wider(self, fleets: dict[str, Fleet]) -> Iterator[dict[str, Fleet]]:
-        """Yields the given fleets, then larger fleets: each step adds machines to the tier with the longest waits."""
+        """Yields the given fleets, then larger fleets: each step adds machines to the tier with the longest waiting time."""
         yield fleets
         while all(fleet.machines < _MOST_MACHINES for fleet in fleets.values()):
             worst = max(fleets, key=lambda tier: self._waiting_s(fleets[tier]))
@@ -186,12 +186,12 @@ def plan_machines(
     stack: str | None = None,
     cpus: Mapping[str, float] | None = None,
 ) -> MachinePlan:
-    """Plans the number of machines of each tier, and of load agents, for a rate.
+    """Plans how many machines of each tier, and how many load agents, a rate needs.
 
     Args:
         reader: the run.
         rate_rps: requests a second.
-        objective: a limit on the response time; with None, only `BUSY_FRACTION` limits the tiers.
+        objective: a limit on the response time; with None, only `BUSY_FRACTION` determines the number of machines.
         stack: the stack's label; None selects the only stack.
         cpus: a dict from tier to the CPUs of one machine, instead of the run's CPUs.
 
@@ -260,7 +260,7 @@ def predict_replicas(
     Args:
         reader: the run.
         stack: the stack's label; None selects the only stack.
-        replicas: numbers of processes, in addition to the measured numbers.
+        replicas: numbers of processes to predict, in addition to the measured numbers.
 
     Raises:
         UsageError: the run lacks the stack's demands.
@@ -306,7 +306,7 @@ def _iter_differences(
 
 
 def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, count: int) -> float:
-    """Predicts throughput with `count` processes: each process has its own quota, and shared CPUs stay the same."""
+    """Predicts throughput with `count` processes: each process has its own quota; the shared CPUs stay the same."""
     more = count / cell.replicas
     uses = [
         replace(use, demand_s=demand_s, servers=use.servers * (more if use.kind == "quota" else 1))
@@ -328,7 +328,7 @@ def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, 
 
 
 def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, Cell]:
-    """Returns a stack's bottleneck and its cell: the fewest processes and, among these, the highest throughput."""
+    """Returns a stack's bottleneck and the cell. The fewest processes decide first, then the highest throughput."""
     found = [one for one in of_run(reader).bottlenecks if one.tiers]
     labels = sorted({one.label for one in found})
     if not labels:
@@ -346,15 +346,15 @@ def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, 
     worked = {tier for resources in used if resources for tier, use in resources.tiers.items() if use.cpu_s > 0}
     if missing := worked - {tier.tier for tier in best.tiers}:
         raise UsageError(
-            f"{reader.path}: environment.services_on: found no number of CPUs of {reader.info.placement.services_on}, "
-            f"which ran {listed(sorted(missing))}; expected the number",
+            f"{reader.path}: environment.services_on: found no number of CPUs for {reader.info.placement.services_on}, "
+            f"the machine of {listed(sorted(missing))}; expected the number",
             hint=f"weir run {reader.info.study} --services-here",
         )
     return best, cells[best.cell]
 
 
 def _size_machines(found: Bottleneck, cell: Cell) -> dict[str, float]:
-    """Returns each tier's number of CPUs per machine: the CPUs of its narrowest resource, or the quota of a process."""
+    """Returns each tier's CPUs per machine, from the tier's resource with the fewest CPUs. A quota is for one process."""
     servers: dict[str, float] = {}
     for use in sorted(found.resources, key=lambda use: use.servers):
         for tier in use.tiers:
@@ -363,7 +363,7 @@ def _size_machines(found: Bottleneck, cell: Cell) -> dict[str, float]:
 
 
 def _measure_delay_s(found: Bottleneck, trials: Sequence[Trial]) -> float:
-    """Returns the seconds of a request outside the tiers: the mean at the lightest load minus work and queueing."""
+    """Returns a request's time outside the tiers: at the lightest load, mean response time − CPU time − queueing."""
     times_s: dict[Load, list[float]] = {}
     for trial in trials:
         if trial.result.summary is not None and trial.result.summary.response_time_us.mean is not None:
@@ -382,7 +382,7 @@ def _mean_rate_rps(trials: Sequence[Trial]) -> float | None:
 
 
 def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | None:
-    """Plans the load agents for the rate, with agents like those in `trials`; returns None without weir's loads."""
+    """Returns the load agents that the rate needs, each like an agent in `trials`; None if weir made no load."""
     needed = [one for trial in trials if trial.cell.generator == WEIR and (one := _measure_agent(trial)) is not None]
     if not needed:
         return None
@@ -393,9 +393,9 @@ def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | Non
 
 
 def _measure_agent(trial: Trial) -> stats.Station | None:
-    """Returns a request's CPU demand on a load agent, and the smallest number of threads of an agent; None if unknown.
+    """Returns a load agent's CPU time per request, and the smallest agent's number of threads; None if unknown.
 
-    The merged summary is not enough: it contains the threads of all agents, but the busy fraction of only one agent.
+    The figures come from each agent's own summary. The merged summary has the busy fraction of only one agent.
     """
     summary = trial.result.summary
     if summary is None:
@@ -409,7 +409,7 @@ def _measure_agent(trial: Trial) -> stats.Station | None:
 
 
 def _describe_unsteady(trials: Sequence[Trial]) -> str | None:
-    """Returns a caution if trials have no steady state, else None. A cold server needs more CPU time per request."""
+    """Returns a caution if trials had no steady state, because a cold server needs more CPU per request; else None."""
     drifting = [trial for trial in trials if trial.result.window is not None and trial.result.window.steady is False]
     if not drifting:
         return None
@@ -455,7 +455,7 @@ def _sentence(plan: MachinePlan) -> str:
     if not plan.met and plan.found is not None:
         largest = max(plan.tiers, key=lambda one: one.machines)
         return (
-            f"{rate} need more than {largest.machines:,} machines of {largest.tier}, the most that weir tries. "
+            f"{rate} need more than {largest.machines:,} machines of {largest.tier}, the maximum in a plan. "
             f"With {largest.machines:,} machines, the response time is {significant(plan.found / 1e3)} ms."
         )
     parts = []

@@ -1,4 +1,4 @@
-"""Compares stacks with the baseline: paired ratios with intervals, Holm's correction, and a sentence for each."""
+"""Compares stacks with the baseline: paired ratios with intervals, Holm's correction, and one sentence per comparison."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ CLAIM_BLOCKS = 10
 """Minimum number of blocks for a claim. A finding with fewer blocks is indicative."""
 ALPHA = 0.05
 AIM = 0.05
-"""Half-width of the interval, ±5 %, for which `would_change` names the number of blocks."""
+"""`would_change` names the number of blocks that narrows the interval to this half-width, ±5 %."""
 
 
 def compare(
@@ -24,9 +24,10 @@ def compare(
     metrics: Sequence[Metric] = METRICS,
     first_look: int | None = None,
 ) -> list[list[Comparison]]:
-    """Compares each pair (stack, baseline) on every metric. Returns a list for each pair, in the order of `metrics`.
+    """Compares each pair (stack, baseline) on every metric.
 
-    Holm's correction covers all comparisons on one metric at all points. `first_look` is `RunInfo.first_look`.
+    Returns one list of comparisons per pair, in the order of `metrics`. Holm's correction covers all comparisons on one
+    metric at all points. `first_look` has the meaning of `RunInfo.first_look`.
     """
     compared: list[list[Comparison]] = [[] for _ in pairs_of_cells]
     for metric in metrics:
@@ -44,7 +45,7 @@ def compare(
 
 
 def invert(comparison: Comparison) -> Comparison:
-    """Returns a comparison with both stacks exchanged: B ÷ A instead of A ÷ B."""
+    """Returns the comparison in the other direction: B ÷ A instead of A ÷ B."""
     assert comparison.ratio is not None
     other: dict[Outcome, Outcome] = {"more": "less", "less": "more"}
     seen = replace(
@@ -64,7 +65,7 @@ def invert(comparison: Comparison) -> Comparison:
 def _draft(
     one: CellTrials, other: CellTrials, metric: Metric, names: Mapping[int, str], pairs: Pairs, *, indicative: bool
 ) -> Comparison:
-    """Returns a comparison without outcome and sentences, because these depend on all comparisons of the metric."""
+    """Returns a comparison without outcome and sentences. Both need Holm's correction of all comparisons on the metric."""
     ratio = pairs.ratio
     return Comparison(
         metric=metric.key,
@@ -137,7 +138,7 @@ def describe_comparison(comparison: Comparison, metric: Metric) -> str:
 
 def _would_change(comparison: Comparison, pairs: Pairs, family: int) -> str:
     if comparison.outcome == "not measured":
-        return "A block with a valid trial of each would allow a comparison."
+        return "A block with a valid trial of both would allow a comparison."
     if comparison.outcome == "no interval":
         return "A further block with another ratio would give an interval."
     parts = []

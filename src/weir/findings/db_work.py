@@ -1,4 +1,4 @@
-"""Checks whether the stacks of a point did the same work. Databases count the statements and rows per request.
+"""Checks whether a point's stacks did the same work, from the databases' own counts of statements and rows.
 
 A comparison of stacks is fair only if all stacks do the same work for a request. Statements that begin or end a
 transaction or set up a connection do not count, because each stack decides how often to send BEGIN. Bytes do not count
@@ -96,7 +96,7 @@ def _rows(stack: StackFindings) -> float | None:
 
 
 def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackFindings], float | None]) -> str | None:
-    """Describes a difference in database work; returns None if the start and end of the loads explain it."""
+    """Describes a difference in database work; returns None for a difference within the uncertainty of the counts."""
     known = [(value, stack) for stack in stacks if (value := of(stack)) is not None]
     if len(known) < 2:
         return None
@@ -112,7 +112,7 @@ def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackF
 
 
 def _keys(stacks: Sequence[StackFindings]) -> str:
-    """Returns a note about inserted rows that the database returned only for keys. Comparisons ignore such rows."""
+    """Returns a note about rows that only tell a driver the keys of inserted rows. Comparisons ignore such rows."""
     given = [(stack.name, sum(work.key_rows for work in stack.work)) for stack in stacks]
     told = listed([f"{name} {rows:,.2f}" for name, rows in given if rows >= NOISE])
     return f" In addition, the database returned inserted rows for their keys: {told}." if told else ""

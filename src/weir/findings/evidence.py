@@ -48,7 +48,7 @@ def group_by_cell(cells: Iterable[Cell], trials: Sequence[Trial]) -> list[CellTr
 
 
 def summarize_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
-    """Returns a text for each kind of reason for doubt, most frequent first: the number of trials, and an example."""
+    """Returns one text per kind of reason for doubt: the number of trials and an example. Most frequent kind first."""
     texts = []
     for found in group_reasons(trials, lambda reason: reason.validity != "valid"):
         having = {trial for trial, _ in found}
@@ -61,7 +61,7 @@ def summarize_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
 
 
 def group_reasons(trials: Sequence[Trial], wanted: Callable[[Reason], bool]) -> list[list[tuple[int, Reason]]]:
-    """Returns the wanted reasons with their trials' ids, in one list for each kind; the most frequent kind first."""
+    """Groups the wanted reasons by kind, each reason with its trial's id. The most frequent kind is first."""
     kinds: dict[str, list[tuple[int, Reason]]] = defaultdict(list)
     for trial in trials:
         for reason in filter(wanted, trial.result.verdict.reasons):
@@ -71,7 +71,7 @@ def group_reasons(trials: Sequence[Trial], wanted: Callable[[Reason], bool]) -> 
 
 @dataclass(frozen=True)
 class Pairs:
-    """One metric's values of two cells, in the blocks in which both cells have a used trial with the metric."""
+    """The values of one metric in two cells, by block. Contains only blocks in which both cells have a value."""
 
     blocks: tuple[int, ...]
     values: tuple[float, ...]
@@ -79,15 +79,15 @@ class Pairs:
     evidence: Evidence
     validity: Validity
     reasons: tuple[str, ...]
-    """Reasons against a better validity."""
+    """Reasons why `validity` is not `valid`."""
     first_look: int | None = None
-    """See `RunInfo.first_look`."""
+    """The first block after which the width of the intervals may end the run, as in `RunInfo.first_look`."""
     rounding: float = 0.0
-    """See `stats.paired_ratio`."""
+    """Standard deviation of a log ratio that rounding to whole requests causes; 0 for metrics without rounding."""
 
     @cached_property
     def ratio(self) -> stats.Ratio | None:
-        """The ratio `values` ÷ `against`; None if no block has both cells."""
+        """The ratio `values` ÷ `against`; None without blocks."""
         if not self.blocks:
             return None
         return stats.paired_ratio(self.values, self.against, first_look=self.first_look, rounding=self.rounding)
@@ -100,7 +100,7 @@ class Pairs:
 
 
 def pair_by_block(one: CellTrials, other: CellTrials, metric: Metric, first_look: int | None = None) -> Pairs:
-    """Pairs the values of two cells by block. Several used trials of a cell in one block count as their mean.
+    """Pairs the values of two cells by block. If a cell has several used trials in a block, their mean counts.
 
     A value of 0 or less counts as not measured, because it has no logarithm.
     """
@@ -124,8 +124,8 @@ def pair_by_block(one: CellTrials, other: CellTrials, metric: Metric, first_look
 
 
 def _rounding(counted: Sequence[Sequence[tuple[Trial, float]]]) -> float:
-    """Returns the standard deviation of a log ratio of two counts that were rounded to whole requests. A rounding error
-    is uniform, so its variance is 1/12 of a squared request."""
+    """Returns the standard deviation that rounding to whole requests causes in the log ratio of two counts. The rounding
+    error is uniform over one request, so the error's variance is 1/12."""
     counts = [sum(one.result.summary.requests.ok for one, _ in trials if one.result.summary) for trials in counted]
     return math.sqrt(2 * fmean(1 / count**2 for count in counts) / 12) if counts and all(counts) else 0.0
 

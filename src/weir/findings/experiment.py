@@ -1,7 +1,7 @@
 """Proposes the experiment that would confirm a bottleneck, predicts its outcome, and evaluates its result.
 
-If a resource is full, mean value analysis predicts the throughput with more of the resource, from the measured service
-demands. If the software or the load is the limit, the experiment doubles the limit or the load.
+If a resource is full, the experiment adds capacity, and mean value analysis predicts the throughput from the measured
+service demands. If the software or the load is the limit, the experiment doubles the limit or the load.
 """
 
 import math
@@ -19,13 +19,13 @@ from weir.model.load import ClosedLoad, Load
 from weir.model.run_types import Cell
 
 TOLERANCE = 0.10
-"""Largest relative difference at which prediction and outcome agree. Demands are not known more precisely."""
+"""Maximum relative difference between a prediction and an outcome that agree with each other."""
 _MOST_USERS = 5_000
-"""Maximum number of users for mean value analysis, which takes a step per user. More users change little."""
+"""Maximum number of users for mean value analysis, because the analysis takes one step per user."""
 _CHANGES = {
     "software limit": "Double the limit: throughput should grow until a resource or the load is the limit.",
-    "load": "Raise the rate: throughput should grow as much.",
-    "upstream": "Shorten the upstream's delay: throughput should grow as much.",
+    "load": "Raise the rate: throughput should grow by the same factor.",
+    "upstream": "Shorten the upstream's delay: throughput should grow by the same factor.",
     "generator": "Give the generator more CPUs: throughput should grow.",
     "unknown": "Raise the load: the first resource that is full is the bottleneck.",
 }
@@ -81,7 +81,7 @@ def describe_experiment(found: Bottleneck, experiment: Experiment | None) -> str
 
 
 def find_proofs(found: Sequence[Bottleneck], cells: Sequence[CellTrials]) -> tuple[Proof, ...]:
-    """Returns the outcomes of the proposed experiments that the run's own cells already contain."""
+    """Returns the outcomes of proposed experiments if the run already has the cells before and after the change."""
     by_id = {of.cell.id: of for of in cells}
     proofs = [
         evaluate_experiment(one, by_id[one.cell], after)
@@ -93,7 +93,7 @@ def find_proofs(found: Sequence[Bottleneck], cells: Sequence[CellTrials]) -> tup
 
 
 def evaluate_experiment(found: Bottleneck, before: CellTrials, after: CellTrials) -> Proof | None:
-    """Returns the outcome of an experiment from the cells before and after the change; None if no block has both."""
+    """Returns the outcome of an experiment from the cells before and after the change; None if no block has both cells."""
     assert found.experiment is not None
     pairs = pair_by_block(after, before, BY_KEY[THROUGHPUT])
     ratio = pairs.ratio
@@ -137,7 +137,7 @@ def _identity(cell: Cell) -> tuple[object, ...]:
 
 
 def _predict_gain(found: Bottleneck, cell: Cell, servers: float) -> float | None:
-    """Predicts throughput with `servers` of the fullest resource ÷ current throughput; returns None if unknown."""
+    """Predicts by which factor throughput grows if the fullest resource has `servers` CPUs; returns None if unknown."""
     limited = [use for use in found.resources if use.tiers and use.width_rps is not None]
     if not limited:
         return None
@@ -161,12 +161,12 @@ def solve_closed_load(load: Load, stations: Sequence[stats.Station]) -> stats.Cl
 
 
 def make_stations(uses: Sequence[ResourceUse]) -> list[stats.Station]:
-    """Makes a queueing station from each resource that `drop_doubles` returns."""
+    """Returns one queueing station for each resource that `drop_doubles` keeps."""
     return [stats.Station(use.demand_s, use.servers) for use in drop_doubles(uses)]
 
 
 def drop_doubles(uses: Sequence[ResourceUse]) -> list[ResourceUse]:
-    """Returns the narrowest resource of each tier, for example a quota or the CPUs that the quota limits."""
+    """Drops each resource whose tiers all have a narrower resource. Example: drops the CPUs if a quota is narrower."""
     kept: list[ResourceUse] = []
     for use in sorted(uses, key=lambda use: use.servers / use.demand_s if use.demand_s > 0 else math.inf):
         if not set(use.tiers) <= {tier for one in kept for tier in one.tiers}:
@@ -179,7 +179,7 @@ def _widths(uses: Sequence[ResourceUse]) -> list[float]:
 
 
 def _predict_double(found: Bottleneck, bounds: Sequence[float]) -> float | None:
-    """Predicts throughput with a doubled limit ÷ current throughput: 2, or less if another bound comes first."""
+    """Predicts by which factor a doubled limit raises throughput: 2, or less if another bound comes first."""
     if found.throughput_rps <= 0:
         return None
     return min([_DOUBLE, *(most / found.throughput_rps for most in (*bounds, *_widths(found.resources)))])

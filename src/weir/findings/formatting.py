@@ -11,7 +11,7 @@ from weir.stats import Estimate
 def ratio_text(value: float, low: float | None, high: float | None) -> tuple[str, str]:
     """Formats a ratio and its interval. Example: '4.1' and '3.6–4.7'. The second text is empty without an interval.
 
-    The interval's half-width determines the decimals. A ratio below 10 has at least one, a ratio below 2 at least two.
+    The interval's half-width sets the number of decimals: at least two for a ratio below 2, one for a ratio below 10.
     """
     digits = 2 if value < 2 else 1 if value < 10 else 0
     if low is None or high is None:
@@ -49,7 +49,7 @@ def signed_percent(share: float) -> str:
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """Formats a number with its noun. Example: '3 trials'. `plural` is for an irregular plural."""
+    """Formats a number with its noun. Example: '3 trials'. `plural` is the noun's irregular plural."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
 
 

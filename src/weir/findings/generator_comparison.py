@@ -1,7 +1,7 @@
 """Compares generators that drive the same server with the same load.
 
-The server restarts for every trial, so a difference beyond trial-to-trial noise comes from the generators. A generator
-with fewer responses is the limit, and its figures do not describe the server.
+The server restarts for every trial, so a difference beyond trial-to-trial noise comes from the generators. The generator
+with fewer responses is then the limit, and the figures of this generator do not describe the server.
 """
 
 import math
@@ -33,9 +33,9 @@ from weir.model.verdict import worst
 LIMITED = 0.95
 """A generator is the limit if its throughput is below this share of another generator's throughput, beyond noise."""
 OFF = 1.25
-"""The factor from which a reported time disagrees with the kernel's time, mostly by queueing in the generator."""
+"""Factor from which a reported time disagrees with the kernel's time. Queueing in the generator is the usual cause."""
 _Side = Literal["limited", "ahead", "alike", "unclear", "single"]
-"""The result of comparing a generator's throughput with the reference. `single`: one block, and so no interval."""
+"""The result of comparing a generator's throughput with the reference. `single`: no interval, as with one block."""
 _OF_THE_GENERATOR = (
     "generator failed",
     "physics",
@@ -47,7 +47,7 @@ _OF_THE_GENERATOR = (
 )
 """Kinds of verdict reasons that concern the generator and not the server."""
 _MOST_OFF = 2
-"""Maximum number of generators in the sentence about p99 of all generators. Each generator has its own sentence."""
+"""Maximum number of generators that the sentence about wrong p99 names. The sentence counts the other generators."""
 _METRICS = {metric.key: metric for metric in GENERATOR_METRICS}
 _QUANTILES: tuple[tuple[Literal["p50", "p99"], float, str, str], ...] = (
     ("p50", 0.5, REPORTED_P50, KERNEL_P50),
@@ -192,7 +192,7 @@ def _sentence(one: GeneratorFindings) -> str:
 
 
 def _ratio(one: GeneratorFindings) -> Comparison | None:
-    """Returns the comparison of throughput with the reference; None without a ratio."""
+    """Returns the comparison of the generator's throughput with the reference; None without a ratio."""
     found = one.comparison(THROUGHPUT)
     return None if found is None or found.ratio is None else found
 
@@ -208,7 +208,7 @@ def _sort_by_outcome(found: Sequence[GeneratorFindings]) -> dict[_Side, list[Gen
 
 
 def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str) -> str:
-    """Describes briefly which generators are the limit and which generators agree, with ratios only."""
+    """Describes in a short sentence which generators are the limit and which generators agree."""
     names = {side: listed([one.generator for one in some]) for side, some in sides.items()}
     ratios = {
         side: listed([f"{one.generator} {_times(one, interval=side == 'single')}" for one in some])
@@ -228,7 +228,7 @@ def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
 def _describe_differences(
     found: Sequence[GeneratorFindings], sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
 ) -> str:
-    """Describes which generators are the limit and their cost, which generators agree, and which p99 are wrong."""
+    """Describes which generators are the limit, which generators agree, and which generators report a wrong p99."""
     ratios = {side: listed([f"{one.generator} with {_times(one)}" for one in some]) for side, some in sides.items()}
     gets = {side: "gets" if len(some) == 1 else "get" for side, some in sides.items()}
     reach = [f"{one.generator} {_times(one)}{_at_cost(one)}" for one in sides["limited"]]
@@ -282,7 +282,7 @@ def _at_cost(one: GeneratorFindings) -> str:
 
 
 def _describe_wrong_p99(one: GeneratorFindings) -> tuple[float, str] | None:
-    """Returns |ln(reported p99 ÷ kernel's p99)| and a text; None if both times agree or a time is unknown."""
+    """Returns |ln(reported p99 ÷ kernel's p99)| and a text about this error; None if both p99 agree or one is unknown."""
     ratio = next((ratio for ratio in one.against_kernel if ratio.quantile == "p99"), None)
     said_us, seen_us = one.measure(REPORTED_P99).value, one.measure(KERNEL_P99).value
     if ratio is None or not said_us or not seen_us or ratio.within_rounding or 1 / OFF < ratio.ratio < OFF:

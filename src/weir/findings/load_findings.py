@@ -1,4 +1,4 @@
-"""The findings of a single load: a run with one cell and one trial, and so without comparisons."""
+"""The findings of a single load. A load is a run with one cell and one trial, so it has no comparisons."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ from weir.model.verdict import TrialVerdict
 from weir.store import RunReader
 
 SERVER = "the server"
-"""The name of the only stack of a load in sentences and charts."""
+"""In sentences and charts, the name of a load's only stack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,13 @@ class LoadFindings(RunFindings):
     summary: LoadSummary
     """The load's summary. For an unfinished load, weir computes the summary from the intervals."""
     basis: str
-    """The load, its duration and its counts, as a text."""
+    """A text with the load, its duration, and its numbers of responses and failures."""
     plan: dict[str, Any]
     finished: bool
     events: tuple[TrialEvent, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the JSON of `weir load --json`, with a further key `run`: command, environment, plan and events."""
+        """Returns the JSON of `weir load --json`, with the additional key `run`: command, environment, plan and events."""
         value = self.summary.model_dump(by_alias=True)
         resources = self.trial.result.resources
         if resources is not None:
@@ -51,9 +51,9 @@ class LoadFindings(RunFindings):
 
 
 def trials_to_show(reader: RunReader) -> list[Trial]:
-    """Returns the finished trials of a run, or the only trial of a load, even an unfinished or invalid trial.
+    """Returns the finished trials of a run. For a single load, returns the only trial, even if unfinished or invalid.
 
-    The returned trial of a load counts as valid, so that reports show the trial. The load's summary has the verdict.
+    A load's trial counts as valid, so that reports show the trial. The load's summary has the real verdict.
     """
     trials = reader.trials()
     if not reader.info.is_load:
@@ -66,7 +66,7 @@ def trials_to_show(reader: RunReader) -> list[Trial]:
 
 
 def describe_result(summary: LoadSummary) -> str:
-    """Returns the result of a load in one sentence: its throughput and two percentiles."""
+    """Describes the result of a load: the throughput, and the median and 99th percentile of the response time."""
     times = summary.response_time_us
     rate = f"{significant(summary.throughput_rps, 4)} requests per second"
     if times.p50 is None or times.p99 is None:
@@ -77,7 +77,7 @@ def describe_result(summary: LoadSummary) -> str:
 
 
 def describe_basis(trial: Trial, summary: LoadSummary) -> str:
-    """Returns a text with the load, its duration and its counts, as the basis of the load's result."""
+    """Describes the basis of a load's result: the load, its duration, and its numbers of responses and failures."""
     answered, failed = counted(summary.requests.completed, "request"), summary.requests.failed
     kinds = [f"{kind} {count:,}" for kind, count in summary.errors.model_dump().items() if count]
     failures = f"{failed:,} failed ({', '.join(kinds)})" if kinds else "none failed"

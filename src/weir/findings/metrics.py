@@ -1,6 +1,6 @@
 """Defines the metrics of comparisons: each metric's unit, its value in a trial, and its phrase in sentences.
 
-A metric from the JSON of a load has the same key as in the JSON. Example: `response_time_us.p99`.
+If the JSON of a load contains the metric, the metric has the same key there. Example: `response_time_us.p99`.
 """
 
 from collections.abc import Callable
@@ -30,20 +30,20 @@ _LONG, _REPORTS, _WAITS = "takes {ratio}× as long", "reports {ratio}× as long"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric on which stacks are compared."""
+    """A metric on which weir compares stacks or generators."""
 
     key: str
     title: str
     unit: str
     phrase: str
-    """The text between two names, as in 'Sanic' + phrase + 'Flask'. It contains {ratio}."""
+    """The text between two names, as in 'Sanic' + phrase + 'Flask'. The text contains the placeholder {ratio}."""
     of: Callable[[Trial], float | None]
     """A function that returns a trial's value, or None if the trial lacks the metric."""
     quantile: float | None = None
     """The quantile of a response-time metric, computed from the trials' merged histogram; None for other metrics."""
     higher_is_better: bool = False
     is_count: bool = False
-    """Whether the figure is a whole number of requests in a time."""
+    """Whether the metric counts whole requests, so that the count is rounded."""
 
 
 def _throughput(trial: Trial) -> float | None:
@@ -81,7 +81,7 @@ def _memory(trial: Trial) -> float | None:
 
 
 def _reported(name: str) -> Callable[[Trial], float | None]:
-    """Returns a function that reads a time from the generator's report, even if the trial has few requests."""
+    """Returns a function that reads a response time from the load's summary, even if the trial has few requests."""
     return lambda trial: getattr(trial.result.summary.response_time_us, name) if trial.result.summary else None
 
 

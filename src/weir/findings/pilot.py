@@ -1,4 +1,4 @@
-"""Measures the spread and the overhead of trials in an earlier run, in order to plan another run."""
+"""Measures the spread and the overhead of trials in an earlier run, to plan a new run."""
 
 import math
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ class Pilot:
     """The spread, overhead and memory of trials in an earlier run."""
 
     spread: float
-    """Standard deviation of ln(throughput ratio) between two cells in a block, pooled over all pairs of cells."""
+    """Standard deviation of ln(throughput ratio) between two cells in the same block, pooled over all pairs of cells."""
     pairs: int
     """Degrees of freedom of `spread`."""
     overhead_s: dict[str, float]
-    """A dict from stack label to the median time of a trial outside load, warm-up and pause."""
+    """A dict from stack label to the median time of a trial without its load, warm-up and pause."""
     memory_bytes: dict[str, int]
-    """A dict from stack label to the peak memory of a process."""
+    """A dict from stack label to the peak memory of one process."""
 
 
 def measure_pilot(reader: RunReader) -> Pilot:
@@ -44,7 +44,7 @@ def measure_pilot(reader: RunReader) -> Pilot:
                 degrees += len(logs) - 1
     if not degrees:
         problem = "found fewer than two blocks in which two stacks can be compared, expected at least two"
-        raise UsageError(f"--pilot: {reader.path}: {problem}", hint="--assume-cv 5%")
+        raise UsageError(f"--pilot: {reader.path}: {problem}", hint="use --assume-cv 5% instead of --pilot")
     overheads: dict[str, list[float]] = {}
     for trial, following in pairwise(trials):
         phases_s = trial.result.phases_s

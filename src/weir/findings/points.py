@@ -42,7 +42,7 @@ class PointCells:
 
     @property
     def place(self) -> dict[str, str]:
-        """The point's workload, load and coordinates, with the keys that published figures use."""
+        """The point's workload, load and coordinates, under the same keys as in published figures."""
         place = {"workload": self.workload, "connections": str(self.load.connections), **self.coordinates}
         if isinstance(self.load, OpenLoad) and not isinstance(self.load.rate_rps, tuple):
             place["rate_rps"] = f"{self.load.rate_rps:g}"
@@ -104,7 +104,7 @@ class PointNames:
         return ", ".join(workload + self._parts(place)) or f"{place.workload}, {place.load.label}"
 
     def where(self, point: PointCells) -> str:
-        """Returns the beginning of a sentence, or '' for a single point. Example: 'With 50 connections on echo: '."""
+        """Returns the beginning of a sentence about a point; '' if nothing varies. Example: 'With 50 connections on echo: '."""
         parts = self._parts(point)
         words = [f"With {', '.join(parts)}"] if parts else []
         if len(self._workloads) > 1:

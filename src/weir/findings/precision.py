@@ -17,7 +17,7 @@ class Precision:
     """Precision of the ratio of one main comparison so far."""
 
     name: str
-    """The names of both stacks, and the point if the run has several. Example: 'Sanic ÷ Flask'."""
+    """The names of both stacks, and the point if the run has several points. Example: 'Sanic ÷ Flask'."""
     half_width: float | None
     """Relative half width of the interval; None without an interval."""
     blocks_needed: int | None

@@ -1,8 +1,8 @@
 """The regression gate: tests whether a run is worse than an earlier run by more than a threshold.
 
-The runs share no blocks, so weir cannot pair their trials. Neither run's spread includes the difference between days.
-A metric is worse if a test at 5 % shows the change after Holm's correction. A metric is no worse if a test shows the
-opposite. Otherwise the metric is undecided.
+The runs share no blocks, so weir cannot pair their trials. If the runs are from different days, the intervals do not
+cover the difference between the days. A metric is worse if a test at 5 % shows a change beyond the threshold, after
+Holm's correction. A metric is no worse if a test shows a smaller change. Otherwise the metric is undecided.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from weir.model.run_types import GENERATOR, WEIR, Cell, compare_environments
 from weir.store import RunReader
 
 METRICS = (THROUGHPUT, P99, CPU)
-"""The default metrics."""
+"""The metrics that the gate checks by default."""
 Verdict = Literal["worse", "no worse", "undecided", "cannot say"]
 
 
@@ -33,10 +33,10 @@ class CheckedMetric:
     title: str
     unit: str
     base: float | None
-    """The geometric mean over trials, in the metric's unit."""
+    """The geometric mean over the trials of the earlier run, in the metric's unit."""
     head: float | None
     change: stats.Change | None
-    """The ratio head ÷ base."""
+    """The ratio `head` ÷ `base` with its interval."""
     base_trials: int
     head_trials: int
     verdict: Verdict
@@ -57,17 +57,17 @@ class Gate:
     differences: tuple[str, ...]
     """Differences between the machines or generators."""
     indicative: bool
-    """Whether one run has fewer trials of a cell than a claim needs."""
+    """Whether a cell has fewer trials in one of the runs than a claim needs."""
     sentence: str
 
     @property
     def worse(self) -> tuple[CheckedMetric, ...]:
-        """Metrics shown to be worse."""
+        """Metrics with the verdict `worse`."""
         return tuple(one for one in self.checked if one.verdict == "worse")
 
     @property
     def unsettled(self) -> tuple[CheckedMetric, ...]:
-        """Metrics without a clear verdict."""
+        """Metrics with the verdict `undecided` or `cannot say`."""
         return tuple(one for one in self.checked if one.verdict in ("undecided", "cannot say"))
 
 
@@ -92,8 +92,8 @@ def compare_runs(
     differ = compare_environments(base.info, head.info)
     if differ and not any_environment:
         raise UsageError(
-            f"{base.path} and {head.path}: found different conditions: {'; '.join(differ)}; expected the same",
-            hint="measure both runs on one machine, one right after the other; --any-environment compares them anyway",
+            f"{base.path} and {head.path}: found different conditions: {'; '.join(differ)}; expected the same conditions",
+            hint="measure both runs on one machine, one after the other, or add --any-environment to compare these runs",
         )
     olds, news = _cells_of(base), _cells_of(head)
     shared = [key for key in news if key in olds]
@@ -185,7 +185,7 @@ def _judged(checked: Sequence[CheckedMetric], threshold: float) -> list[CheckedM
 
 
 def _p_values(one: CheckedMetric, threshold: float) -> tuple[float, float] | None:
-    """Returns the p-values of "worse by more than the threshold" and of its opposite; None without an interval."""
+    """Returns two p-values: of "worse by more than the threshold", and of "no worse". None without an interval."""
     if one.change is None:
         return None
     if BY_KEY[one.metric].higher_is_better:

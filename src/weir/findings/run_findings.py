@@ -125,7 +125,7 @@ def _start_measuring(
         member, is_baseline = job
         return (_measure(own, member, names[member.cell.id], is_baseline=is_baseline),)
 
-    # Loaded once here, so that the workers need not load the library.
+    # This process loads the library once, so that the workers need not load it.
     distributions.load_scipy_special()
     return start_parallel(reader, [None, *jobs], measure)
 
@@ -156,7 +156,7 @@ def _count_trials(cells: Sequence[Cell], trials: Sequence[Trial], info: RunInfo)
 
 
 def _load(reader: RunReader) -> LoadFindings:
-    """Returns the findings of a single load. A load has one cell and one trial, and so no comparisons."""
+    """Returns the findings of a single load. A load has one cell and one trial, so there are no comparisons."""
     cells, trials, info = reader.cells(), trials_to_show(reader), reader.info
     if not trials:
         raise UsageError(f"{reader.path}: found no load, expected a file that weir load --out wrote")
@@ -200,7 +200,7 @@ def break_evens_in(reader: RunReader, one: str, other: str, metrics: Sequence[st
 
 
 def wanted_points_in(reader: RunReader) -> list[WantedPoint]:
-    """Returns the points to measure next, so that the break-evens become more precise.
+    """Returns the points that the lab should measure next to make the break-evens more precise.
 
     Raises:
         WeirError: the run file is damaged.
@@ -209,7 +209,7 @@ def wanted_points_in(reader: RunReader) -> list[WantedPoint]:
 
 
 def _with_actual_blocks(reader: RunReader) -> RunInfo:
-    """Returns the run's info with the actual number of blocks, because a stopping rule may change the number."""
+    """Returns the run's info with the number of blocks that ran. A stopping rule may change the planned number."""
     info, stop = reader.info, reader.stopped
     if stop is None or stop.rule == "first_answer":
         return info
@@ -219,7 +219,7 @@ def _with_actual_blocks(reader: RunReader) -> RunInfo:
 def _compare_with_baselines(
     groups: Sequence[PointCells], names: Mapping[int, str], info: RunInfo
 ) -> list[list[Comparison]]:
-    """Returns each point's comparisons, sorted by metric. Holm's correction covers all points of a metric together."""
+    """Returns each point's comparisons, sorted by metric. Holm's correction covers one metric at all points."""
     of_points = [pair_with_baseline(group.members, info.baseline) for group in groups]
     # A cell without a coordinate belongs to several points, but each pair of cells is compared once.
     pairs = {(one.cell.id, other.cell.id): (one, other) for pairs in of_points for one, other in pairs}
@@ -269,7 +269,7 @@ def _describe_omitted(trial: Trial, names: Mapping[int, str], labels: PointNames
 
 
 def _estimate_drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stats.Estimate]:
-    """Returns a dict from trial id to drift of throughput, for trials too short for a steady-state test."""
+    """Returns the drift of throughput by trial id. Contains only trials that are too short for a steady-state test."""
     drifts = {}
     for trial in used:
         window = trial.result.window
@@ -281,5 +281,5 @@ def _estimate_drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stat
 
 
 def _is_level(load: Load) -> bool:
-    """Returns whether a load is constant over time: without a profile, and without users who leave."""
+    """Returns whether a load is constant over time: the load has no profile, and the users do not leave."""
     return constant_from_s(load) == 0.0 and not (isinstance(load, ClosedLoad) and load.requests_per_user is not None)

@@ -50,7 +50,7 @@ def collect_cautions(
 def _extended(blocks: int) -> Iterator[Caution]:
     if blocks:
         yield Caution(
-            f"An observer of the run added {counted(blocks, 'block')} to those of the study.",
+            f"An observer of the run added {counted(blocks, 'block')} to the blocks of the study.",
             "A run that continues until its answer pleases finds differences that do not exist.",
             next_step="Set the blocks, or the width of intervals (width in [method]), before the run.",
         )
@@ -76,7 +76,7 @@ def _unequal_work(points: Sequence[Point]) -> Iterator[Caution]:
         for difference in point.work.differences if point.work else ():
             yield Caution(
                 f"{point.label}: {difference}",
-                "Differences that requests at the start and end of a load explain do not count.",
+                "A difference counts only if requests at the start and end of a load do not explain it.",
                 "One stack does more work in its database than the other.",
                 "Make both stacks do the same work before you compare the frameworks.",
             )
@@ -135,7 +135,7 @@ def _copies_differ(copies: IdenticalCopies | None) -> Iterator[Caution]:
 
 
 def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Yields one caution for each kind of reason, the most frequent kind first."""
+    """Yields one caution for each kind of reason why used trials are suspect, the most frequent kind first."""
     for found in group_reasons(used, lambda reason: reason.validity == "suspect"):
         first, reason = found[0]
         which = "" if len(found) == 1 else f", for example trial {first}"
@@ -144,7 +144,7 @@ def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
 
 
 def _failures_counted(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Yields a caution on failed requests, if the study allows failures."""
+    """Yields a caution if used trials have failed requests. A study can allow failures."""
     summaries = [trial.result.summary for trial in used]
     with_failures = sum(summary is not None and summary.requests.failed > 0 for summary in summaries)
     if with_failures:
@@ -182,7 +182,7 @@ def _drift(drifts: dict[int, Estimate]) -> Iterator[Caution]:
         trial, most = max(moving.items(), key=lambda item: abs(item[1]))
         yield Caution(
             f"Throughput drifted in {counted(len(moving), 'trial')}, most in trial {trial} ({signed_percent(most)}).",
-            "More than 2 % from the start to the end of the window is no steady state.",
+            "A drift of more than 2 % from the start to the end of the window is no steady state.",
             "The server was still warming up, or another process used its CPU.",
             "Set a longer warm-up (warmup_s) or a longer window (duration_s).",
         )

@@ -14,7 +14,7 @@ from weir.model.run_types import Cell, PublishedFigure, Trial
 from weir.objective import Judged, judged_from_json
 
 Histogram = Callable[[int], bytes | None]
-"""A function that returns a trial's response-time histogram by the trial's id."""
+"""A function that takes a trial's id and returns the trial's response-time histogram, or None without a histogram."""
 
 
 def measure_stack(cell: CellTrials, name: str, histogram: Histogram, *, baseline: bool) -> StackFindings:
@@ -48,7 +48,7 @@ def measure_stack(cell: CellTrials, name: str, histogram: Histogram, *, baseline
 def match_published(
     figures: Sequence[PublishedFigure], stacks: Sequence[StackFindings], point: Mapping[str, str]
 ) -> tuple[Published, ...]:
-    """Returns the published figures of a point's stacks beside our measurements, without A/A copies.
+    """Returns the published figures of a point's stacks, each with weir's measurement. Ignores A/A copies.
 
     A stack's published figure also applies to the stack's variants if the stack itself did not run.
     """
@@ -76,7 +76,7 @@ def list_what_ran(
 ) -> tuple[WhatRan, ...]:
     """Returns the build and the runtime of each stack, in the order of the study.
 
-    `trials` are all finished trials in order, even rejected trials. `names` is a dict from cell id to the stack's name.
+    `trials` are all finished trials in order, rejected trials included. `names` maps a cell's id to the stack's name.
     """
     found: list[WhatRan] = []
     for label, name in {cell.stack_label: names[cell.id] for cell in cells if cell.arm == "main"}.items():
@@ -102,7 +102,7 @@ def _merged(cell: CellTrials, histogram: Histogram) -> dict[str, stats.Quantile]
 def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None = None) -> Measure:
     """Measures one metric over the used trials of a cell.
 
-    `quantile` is the quantile of the trials' merged histogram; None without histograms, or for other metrics.
+    `quantile` comes from the trials' merged histogram. None without histograms, or for a metric that is no quantile.
     """
     values = [(trial, metric.of(trial)) for trial in cell.used]
     trials = tuple(TrialValue(trial.id, trial.block, value) for trial, value in values if value is not None)
@@ -129,7 +129,7 @@ def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | 
 
 
 def _objectives(cell: CellTrials) -> tuple[Held, ...]:
-    """Checks each objective of the study on the used trials."""
+    """Returns each objective of the study with its result on the used trials."""
     held: dict[str, list[Judged]] = {}
     for trial in cell.used:
         for value in (trial.result.summary and trial.result.summary.objectives) or ():

@@ -27,7 +27,7 @@ class AxisSeries(Generic[_P]):
     where: str
     """The coordinates that all points of the series share, as a text."""
     points: dict[float, _P]
-    """A dict from the number that differs to the point."""
+    """The points by their number on the axis."""
 
 
 def group_by_axis(points: Sequence[_P]) -> list[AxisSeries[_P]]:

@@ -1,4 +1,4 @@
-"""Splits the time of trials outside their loads into phases, with medians over the trials of a stack."""
+"""Computes how long each phase of a trial takes: the median over the trials of each stack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,21 +13,21 @@ PHASES = ("services", "ready", "check", "warmup", "pause", "load", "observe", "a
 
 @dataclass(frozen=True, slots=True)
 class StackTimes:
-    """Medians over the trials of one stack, in seconds; None if no trial has the phase."""
+    """Medians over the trials of one stack, in seconds. A phase is None if no trial has this phase."""
 
     label: str
     trials: int
     phases_s: dict[str, float | None]
     between_s: float | None
-    """Time from the end of a trial to the start of the next trial, for example for the last transaction."""
+    """Time from the end of a trial to the start of the next trial; None if no trial follows."""
     beyond_load_s: float
-    """Time of the whole trial without its load."""
+    """Time of a trial without its load."""
     beyond_asked_s: float
-    """`beyond_load_s` without the warm-up and the pause of the study."""
+    """Time of a trial without its load, and without the warm-up and pause that the study sets."""
 
 
 def split_trial_times(trials: Sequence[Trial]) -> list[StackTimes]:
-    """Returns the median times of each stack, over its trials that ran a load."""
+    """Returns the median times of each stack over the trials that ran a load."""
     gaps = {
         before.id: (after.started_unix_ns - before.started_unix_ns) / 1e9 - before.result.phases_s.get("total", 0.0)
         for before, after in pairwise(trials)

@@ -1,6 +1,6 @@
-"""The types of findings: numbers with intervals, a sentence, its trials, and the measurement that would change it.
+"""The types of findings: numbers with intervals, sentences, trials, and measurements that would change a finding.
 
-Names of fields are JSON keys. `FINDINGS_SCHEMA` rises if a key changes its meaning or disappears.
+Names of fields are JSON keys. `FINDINGS_SCHEMA` increases if a key changes its meaning or disappears.
 """
 
 from dataclasses import asdict, dataclass
@@ -15,7 +15,7 @@ FINDINGS_SCHEMA = 1
 Outcome = Literal["more", "less", "same", "undecided", "no interval", "not measured"]
 """`more`, `less`: the ratio is above or below 1 at 95 %; `same`: within ±2 % at 95 %; `undecided`: none of these."""
 Progress = Literal["complete", "interim", "interrupted"]
-"""`interim`: the run continues, or ended with its first answer; `interrupted`: trials are missing."""
+"""`interim`: the run continues, or ended early with its first answer; `interrupted`: trials are missing."""
 BottleneckKind = Literal["resource", "software limit", "blocked event loop", "load", "upstream", "generator", "unknown"]
 
 
@@ -24,9 +24,9 @@ class Evidence:
     """The used trials behind a finding, and the omitted trials."""
 
     used: tuple[int, ...]
-    """Numbers of the used trials in the run file."""
+    """Ids of the used trials in the run file."""
     left_out: tuple[int, ...] = ()
-    """Numbers of the omitted trials in the run file."""
+    """Ids of the omitted trials in the run file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Measure:
     metric: str
     unit: str
     value: float | None
-    """The measured value. None without a measurement or with too few samples; `note` then has the reason."""
+    """The measured value; None without a measurement or with too few samples. `note` then has the reason."""
     low: float | None
     high: float | None
     trials: tuple[TrialValue, ...]
@@ -67,7 +67,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The comparison of one stack with another stack on one metric, paired by block."""
+    """The comparison of two stacks on one metric, paired by block."""
 
     metric: str
     label: str
@@ -85,13 +85,13 @@ class Comparison:
     p_adjusted: float | None
     """p-value after Holm's correction for all comparisons on this metric in the run."""
     outcome: Outcome
-    """`same`: within 2 %; `no interval`: fewer than two pairs, or no spread between pairs."""
+    """`same`: the ratio differs from 1 by at most 2 %; `no interval`: fewer than two pairs, or no spread between pairs."""
     indicative: bool
     """Whether the run has fewer blocks than a claim needs."""
     validity: Validity
     """The worst verdict of the comparison's trials."""
     reasons: tuple[str, ...]
-    """Reasons against a better `validity`: each kind of reason once, with its number of trials."""
+    """Reasons why trials are not valid: one text for each kind of reason, with the number of trials."""
     evidence: Evidence
     sentence: str
     would_change: str
@@ -122,30 +122,30 @@ class WorkPerRequest:
     statements: float
     """Data statements per request."""
     control_statements: float
-    """Other statements per request: they begin or end a transaction, or set up a connection."""
+    """Statements per request that begin or end a transaction, or set up a connection."""
     rows: float | None
     """Rows per request; None if the service does not count rows."""
     key_rows: float
-    """Further rows per request: inserted rows that the service returned only for their keys."""
+    """Rows per request that only tell a driver the keys of inserted rows. `rows` does not include these rows."""
     rows_differ: str
     """Reason why equal work may need different numbers of rows; empty if the numbers must be equal."""
     bytes: dict[str, float]
-    """A dict from the name of a counter of bytes to bytes per request."""
+    """Bytes per request, by the counter's name."""
     edge: float
-    """Relative uncertainty from requests at the start and the end of the loads."""
+    """Relative uncertainty from failed requests, and from requests in flight at the end of the loads."""
     most: tuple[StatementPerRequest, ...]
     trials: tuple[int, ...]
-    """Numbers of the trials in the run file."""
+    """Ids of the trials in the run file."""
     note: str = ""
     """Reason why the counts may be too low; empty if the counts are complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkComparison:
-    """The comparison of the work per request of a point's stacks."""
+    """A comparison of the stacks at a point by their work per request."""
 
     outcome: Literal["same", "different", "not compared"]
-    """`not compared`: fewer than two stacks have figures."""
+    """`not compared`: a stack lacks counts, or only one stack has counts."""
     differences: tuple[str, ...]
     """One sentence for each difference."""
     sentence: str
@@ -153,7 +153,7 @@ class WorkComparison:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published figure beside our measurement, in the metric's unit. The published figure is data, never a target."""
+    """A published figure and weir's measurement, both in the metric's unit. The measurement need not match the figure."""
 
     stack: str
     name: str
@@ -161,7 +161,7 @@ class Published:
     unit: str
     value: float
     ours: float | None
-    """Our measured value; None without a measurement."""
+    """The value that weir measured; None without a measurement."""
     source: str
     note: str
 
@@ -177,18 +177,18 @@ class Held:
     """Number of used trials that met the objective."""
     trials: int
     found: float | None
-    """The median over trials, in the objective's unit; None if a trial lacks the figure."""
+    """Median of the objective's metric over the trials, in the objective's unit; None if a trial lacks the metric."""
     unit: str
 
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """Responses to a burst that arrive together, between pauses without responses."""
+    """A group of responses that arrive together after a burst of requests. Pauses separate the waves."""
 
     answers: float
-    """Number of responses: the mean over trials."""
+    """Mean number of responses over the trials."""
     begins_s: float
-    """Seconds from the request to the wave's first response: the mean over trials."""
+    """Mean time from the burst to the wave's first response, in seconds."""
     low_s: float | None
     """Lower end of the 95 % interval of `begins_s`; None with too few trials."""
     high_s: float | None
@@ -212,7 +212,7 @@ class StackFindings:
     arm: str
     """`main` for the first copy of the stack, or `aa` for the second copy."""
     settings: dict[str, str]
-    """A dict from the stack's limits to their values at this point."""
+    """Values of the stack's limits at this point, by the limit's name."""
     baseline: bool
     """Whether this stack is the baseline of the comparisons."""
     peak_threads: int | None
@@ -225,11 +225,11 @@ class StackFindings:
     objectives: tuple[Held, ...]
     evidence: Evidence
     work: tuple[WorkPerRequest, ...] = ()
-    """Work of each service; empty if the stack has no service or no trial counted the work."""
+    """Work of each service; empty without services, or if no trial counted the services' work."""
     upper_bounds: tuple[UpperBound, ...] = ()
     """Computed upper bounds of the stack's throughput, the lowest first."""
     waves: tuple[Wave, ...] = ()
-    """The waves of responses to a burst; empty under other loads, and if trials differ in the number of waves."""
+    """The waves of responses to a burst; empty if the load is no burst, or if trials differ in the number of waves."""
 
     def measure(self, metric: str) -> Measure:
         return next(measure for measure in self.measures if measure.metric == metric)
@@ -242,16 +242,16 @@ class WhatRan:
     label: str
     name: str
     artifact_bytes: int | None
-    """Size of the build result, such as a jar; None if the stack is not built or its manifest names no such file."""
+    """Size of the build result, such as a jar; None without a build, or if the manifest names no such file."""
     size_ratio: float | None
-    """`artifact_bytes` ÷ the baseline's size, an exact number; None for the baseline, or if a size is unknown."""
+    """`artifact_bytes` ÷ the baseline's `artifact_bytes`; None for the baseline, or if a size is unknown."""
     runtimes: tuple[str, ...]
-    """The runtime's version texts: none for a native program, several if the version changed between trials."""
+    """Versions of the runtime: none for a native program, several if the version changed between trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One workload under one load, at one value of every other coordinate, with all stacks that ran there."""
+    """One workload, one load and one value of every other coordinate, with all stacks that ran under these conditions."""
 
     workload: str
     load: str
@@ -260,12 +260,12 @@ class Point:
     axis: Literal["connections", "rate_rps"]
     """The unit of `amount`: users of a closed loop (each with a connection), or arrivals per second of an open loop."""
     amount: float | None
-    """Amount of load; None if it changes over time."""
+    """Amount of load; None if the amount changes over time."""
     coordinates: dict[str, str]
     label: str
-    """The point's name on screen: everything that varies between the run's points."""
+    """The point's name in reports: the values of all coordinates that vary between the run's points."""
     where: str
-    """The name as the beginning of a sentence; empty if there is only one point."""
+    """The beginning of a sentence about the point; empty if the run has only one point."""
     stacks: tuple[StackFindings, ...]
     comparisons: tuple[Comparison, ...]
     published: tuple[Published, ...]
@@ -292,7 +292,7 @@ class BreakEven(StackFinding):
     """Places on the axis where both stacks were measured."""
     crossings: tuple[Crossing, ...]
     probability: float | None
-    """Probability of any crossing, from a bootstrap over blocks; None with too few blocks."""
+    """Share of bootstrap samples of the blocks that have a crossing; None with too few blocks."""
     blocks: int
     validity: Validity
     would_change: str
@@ -303,9 +303,9 @@ class Scaling(StackFinding):
     """Growth of one stack's throughput with concurrency."""
 
     fitted: Scalability | None
-    """The fitted law; None if the law does not fit."""
+    """The fitted universal scalability law; None if the law does not fit."""
     misfit: float
-    """Mean relative error of the law."""
+    """Mean relative difference between the law and the measured throughput."""
     would_change: str
 
 
@@ -317,15 +317,15 @@ class TierDemand:
     demand: Demand
     """Seconds of CPU time that the tier needs per request."""
     resource: str
-    """The narrowest resource that the tier uses."""
+    """The tier's resource with the fewest CPUs."""
     width_rps: float
-    """The tier's highest throughput if the tier used the resource alone."""
+    """Highest throughput that `resource` allows if no other tier uses the resource."""
     relative_width: float
-    """The tier's width ÷ the width of the narrowest tier."""
+    """`width_rps` ÷ the lowest `width_rps` of all tiers."""
 
 
 ResourceKind = Literal["cpus", "service cpus", "quota", "service quota", "generator"]
-"""`cpus` and `quota` belong to the stack; services may share these resources. `service …` belongs only to services."""
+"""`cpus`, `quota`: resources of the stack, perhaps shared with services; `service …`: resources of services only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,33 +334,33 @@ class ResourceUse:
 
     name: str
     kind: ResourceKind
-    """The owner of the CPUs or quota."""
+    """The kind and the owner of the resource: the stack, the services or the generator."""
     servers: float
     """Number of CPUs of the resource; a quota may be a fraction."""
     demand_s: float
-    """CPU seconds per request of all tiers that share the resource."""
+    """CPU time per request in seconds: the sum over all tiers that share the resource."""
     tiers: tuple[str, ...]
     """The tiers that share the resource."""
     utilisation: float
     """Utilisation from 0 to 1, at the load with the highest throughput."""
     width_rps: float | None
-    """Highest throughput with `demand_s`; None without a demand."""
+    """Highest throughput that the resource allows with `demand_s`; None if `demand_s` is 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A test of a bottleneck: it increases one quantity and predicts the throughput."""
+    """A test of a bottleneck: one value increases, and weir predicts the throughput."""
 
     of: Literal["replicas", "cpus", "limit", "users"]
-    """The kind of change."""
+    """The kind of value that increases."""
     name: str
-    """The key of the study file that changes: `connections`, `users` or the name of a limit."""
+    """The changed key in the study file: `replicas`, `cpus`, `connections`, `users` or the name of a limit."""
     before: int
     """The value before the change."""
     after: int
     """The value after the change."""
     predicted_ratio: float | None
-    """Predicted throughput after ÷ before; None without a prediction."""
+    """Predicted throughput after the change ÷ throughput before the change; None without a prediction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +369,7 @@ class Proof(StackFinding):
 
     experiment: Experiment
     ratio: float
-    """Throughput after ÷ before, from pairs in the same block."""
+    """Throughput after the change ÷ throughput before the change, paired by block."""
     low: float | None
     high: float | None
     blocks: int
@@ -423,7 +423,7 @@ class IdenticalCopies:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """The shares of the sources in the variation of throughput."""
+    """The sources of the variation of throughput, each with its share."""
 
     split: VarianceComponents
     sentence: str
@@ -449,14 +449,14 @@ class TrialCounts:
     """Numbers of trials. Suspect trials count as used."""
 
     planned: int
-    """Number of cells × blocks."""
+    """Number of cells × number of blocks."""
     tried: int
     """Number of planned trials that finished, with any verdict; repeats do not count."""
     finished: int
     """Number of all finished trials, repeats included."""
     used: int
     suspect: int
-    """Number of used trials with a reason for doubt."""
+    """Number of used trials with the verdict `suspect`."""
     left_out: int
     retried: int
     """Number of repeats of rejected trials."""
@@ -509,7 +509,7 @@ class Answer:
     sentence: str
     validity: Validity
     reasons: tuple[str, ...]
-    """Reasons against a better validity of the answer."""
+    """Reasons to doubt the answer."""
     indicative: bool
     comparisons: tuple[Comparison, ...]
     """The comparisons that the sentence mentions, in the same order and direction."""
@@ -518,7 +518,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class SaidAgainstKernel:
-    """The ratio of a response time that the generator reported to the kernel's measurement, trial by trial."""
+    """A response time from the generator's report ÷ the same time from the kernel's measurement."""
 
     quantile: Literal["p50", "p99"]
     """The quantile of the response time."""
@@ -533,21 +533,21 @@ class SaidAgainstKernel:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorFindings:
-    """One generator's throughput from a server at a point, the times that it reported, and its resources."""
+    """One generator at one point: the throughput, the response times in the generator's report, and its resources."""
 
     cell: int
     generator: str
     """The generator's name in a study file."""
     version: str
-    """Name and version as the generator prints them; empty if no trial counted."""
+    """Name and version as the generator prints them; empty without used trials."""
     figures: str
-    """The meaning of the generator's response times; empty for weir, whose times docs/guides/load.md explains."""
+    """The meaning of the generator's response times; empty for weir (see docs/guides/load.md)."""
     reference: bool
     """Whether this generator is the reference for the other generators."""
     measures: tuple[Measure, ...]
     """One measure for each of `metrics.GENERATOR_METRICS`."""
     against_kernel: tuple[SaidAgainstKernel, ...]
-    """The quantiles that both generator and kernel measured."""
+    """The generator's quantiles compared with the kernel's quantiles; empty if the kernel measured none."""
     max_rate_rps: float | None
     """The generator's throughput on a server that does nothing; None if not measured."""
     comparisons: tuple[Comparison, ...]
@@ -555,9 +555,9 @@ class GeneratorFindings:
     validity: Validity
     """The worst verdict of the generator's used trials; `invalid` without used trials."""
     reasons: tuple[str, ...]
-    """Reasons against a better validity, each kind of reason once."""
+    """Reasons why trials are not valid: one text for each kind of reason."""
     notes: tuple[str, ...]
-    """Reasons that concern the generator and not the server: impossible figures, nearness to its limits, failures."""
+    """Problems of the generator, not of the server: impossible figures, a generator near its limits, failures."""
     evidence: Evidence
     sentence: str
 
@@ -604,7 +604,7 @@ class RunFindings:
     ended: Literal["complete", "interrupted"] | None
     """How the run ended; None if the run continues or was killed."""
     stopped: StopReason | None = None
-    """Reason why a complete run ended after its number of blocks."""
+    """The rule that ended the run, and the number of blocks; None if no rule ended the run."""
     answer: Answer
     points: tuple[Point, ...]
     generators: tuple[SameServer, ...] = ()
@@ -612,16 +612,16 @@ class RunFindings:
     what_ran: tuple[WhatRan, ...] = ()
     """Build and runtime of each stack, once per stack."""
     break_evens: tuple[BreakEven, ...] = ()
-    """The break-evens of every stack and the baseline, along each axis on which the study varies a number."""
+    """The break-evens of every stack with the baseline, along each axis whose values are numbers."""
     scalings: tuple[Scaling, ...] = ()
     """The scaling of every stack that has measurements at enough concurrencies."""
     bottlenecks: tuple[Bottleneck, ...] = ()
-    """The bottleneck of every stack with observed processes."""
+    """The bottleneck of every stack whose processes weir observed."""
     proofs: tuple[Proof, ...] = ()
-    """Outcomes of experiments on the bottlenecks, from the run's own cells."""
+    """Outcomes of experiments on bottlenecks, if the run already has the changed cells."""
     identical_copies: IdenticalCopies | None = None
     variation: Variation | None = None
-    """Sources of variation; None with fewer than two stacks in two blocks."""
+    """Sources of the variation of throughput; None with fewer than two cells or two complete blocks."""
     trials: TrialCounts
     left_out: tuple[OmittedTrial, ...] = ()
     audit: Audit
@@ -631,7 +631,7 @@ class RunFindings:
     source: str = ""
 
     def objectives(self) -> list[tuple[Point, StackFindings, Held]]:
-        """Returns every objective at every point, without A/A copies."""
+        """Returns (point, stack, objective) for every objective of every stack at every point, without A/A copies."""
         return [
             (point, stack, held)
             for point in self.points
@@ -641,5 +641,5 @@ class RunFindings:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns JSON values, `schema` first. A JSON encoder writes the tuples as lists."""
+        """Returns the findings as JSON values, with `schema` first. A JSON encoder writes the tuples as lists."""
         return {"schema": FINDINGS_SCHEMA, **asdict(self)}

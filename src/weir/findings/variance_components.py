@@ -12,11 +12,11 @@ from weir.model.run_types import Trial
 from weir.store import Answered, RunReader
 
 _SMALL = 0.0005
-"""A share below this value prints as 0."""
+"""Reports show a share below this value as 0.0 %."""
 
 
 def split_variation(reader: RunReader, used: Sequence[Trial]) -> Variation | None:
-    """Splits the variance of throughput, from the blocks with a used trial of every cell; None with too few data."""
+    """Splits the variance of throughput. Uses blocks with a used trial of every cell; returns None with too few blocks."""
     values: dict[int, dict[int, float]] = {}
     for trial in used:
         value = BY_KEY[THROUGHPUT].of(trial)
@@ -40,7 +40,7 @@ def _error(reader: RunReader, trial: Trial) -> float | None:
 
 
 def drop_partial_interval(answered: Answered, from_s: float = -math.inf) -> Answered:
-    """Returns the intervals from `from_s` on, without intervals shorter than half of the longest interval."""
+    """Drops intervals that start before `from_s`, and intervals shorter than half of the longest interval."""
     lengths_s = answered.end_s - answered.start_s
     later = answered.start_s >= from_s
     whole = later & (lengths_s > lengths_s.max(initial=0.0, where=later) / 2)
