@@ -1,8 +1,7 @@
 """Runs engines on other nodes, with the interface of an engine on this machine.
 
 One thread polls all agents. An agent without a reply for `LOST_S` seconds counts as lost, with all its engines. So weir
-treats the loss of an actor, of a node and of the network alike. A poll requests only lines for which this machine has
-room.
+treats the loss of an actor, of a node and of the network alike. Polls request only lines that fit into the backlog.
 """
 
 import contextlib

@@ -36,8 +36,7 @@ _INTERVAL_COUNTS = (*_STEP_COUNTS, "due", "in_flight", "queued", "bytes_sent", "
 
 
 class IntervalMerger:
-    """Merges the agents' intervals with the same index. A merged interval is complete if it has a part of each running
-    agent."""
+    """Merges the agents' intervals with the same index. Complete intervals have a part of each running agent."""
 
     def __init__(self, agents: Iterable[str]) -> None:
         self._reached = dict.fromkeys(agents, -1)

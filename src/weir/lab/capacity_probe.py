@@ -168,8 +168,7 @@ def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[
 
 
 def find_knee(target: Target, *, most_users: int, length_s: float, on_attempt: Callable[[int, float], None]) -> Knee:
-    """Searches once for the knee, with different numbers of users in a closed loop. Raises TargetError if no server
-    responds."""
+    """Searches once for the knee, with closed loops of various sizes. Raises TargetError if no server responds."""
     with target.start() as run_load:
 
         def measure(users: int) -> float:

@@ -1,7 +1,6 @@
 """Chooses CPUs, limits and network for the generator, the stack, the services and weir's control.
 
-Each of these four roles has CPUs of its own if there are enough CPUs. Otherwise, `Placement.shared` describes which
-roles share CPUs.
+Each of these roles has its own CPUs if there are enough CPUs. Otherwise, `Placement.shared` describes shared CPUs.
 """
 
 import os
