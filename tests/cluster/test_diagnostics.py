@@ -57,9 +57,7 @@ def test_where_nodes_say_what_they_are_for_one_has_to_be_for_loads() -> None:
 def test_a_node_for_stacks_needs_weir_and_the_same_as_here() -> None:
     loads = node("10.0.0.1", "load")
     (said,) = find_missing([loads, for_stacks(None)])
-    assert (
-        said == "10.0.0.9: weir is not installed there, expected it where stacks run: pip install 'weirbench[cluster]'"
-    )
+    assert said == "10.0.0.9: found no weir, expected weir on a node that runs stacks: pip install 'weirbench[cluster]'"
     (said,) = find_missing([loads, for_stacks("weir 0.0.9")])
     assert said == f"10.0.0.9: found weir 0.0.9, expected {HERE} as here"
 

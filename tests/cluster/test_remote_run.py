@@ -189,7 +189,7 @@ def test_what_cannot_be_kept_here_stays_on_its_node(
     _, err = process.communicate()
     assert process.returncode == ExitCode.USAGE, err
     assert f"{out / 'run.weir'}: cannot be written: Is a directory" in err
-    kept = re.search(r"the result is in (\S+) on ", err)
+    kept = re.search(r"copy the result from (\S+) on ", err)
     assert kept is not None, err
     assert len(kept_trials(Path(kept.group(1)))) == 1
     shutil.rmtree(Path(kept.group(1)).parent)

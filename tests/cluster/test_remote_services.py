@@ -317,7 +317,7 @@ def test_cpus_of_this_machine_are_of_no_use_to_services_elsewhere(
     done = weir("run", file, "--out", tmp_path / "run", "--cluster", apart.address, "--agents", "1")
     assert done.returncode == ExitCode.USAGE
     assert "cpus.services: found 1 together with a node for services" in done.stderr
-    assert "try: --services-here" in done.stderr
+    assert "try: add --services-here, or omit cpus.services" in done.stderr
 
 
 def test_a_load_ends_when_the_node_for_services_is_lost(

@@ -329,6 +329,6 @@ def test_a_disk_that_gets_full_ends_a_run_and_what_was_finished_is_gone_on_with(
 def test_a_log_without_space_ends_a_run_and_is_not_the_servers_fault(tmp_path: Path, study: Study) -> None:
     study("good", "other")
     said, full, whole = run_on_a_disk_that_gets_full(tmp_path, "disk/out/logs", when="")
-    assert "no space is left for its log" in said
+    assert "no space is left for the log" in said
     assert finished_rows(full) == {}
     assert len(accepted(whole)) == 2

@@ -238,7 +238,7 @@ def test_a_run_is_resumed_with_the_same_scenario_and_with_no_other(tmp_path: Pat
     scenario.write_text('[[steps]]\npath = "/other"\n')
     again = weir("run", "--resume", "elsewhere/out")
     assert again.returncode == 2
-    assert "found another machine or other stacks than in the run" in again.stderr
+    assert "found another machine or other stacks, expected the run's machine and stacks" in again.stderr
 
 
 def test_more_cpus_than_there_are_end_a_study_before_it_starts(tmp_path: Path, weir: Weir, study: Study) -> None:

@@ -43,7 +43,7 @@ def test_limits_without_the_right_to_set_them_are_an_error_that_says_why() -> No
     for fallback in (False, True):
         with pytest.raises(
             UsageError,
-            match=r"cpus\.quota, cpus\.memory: found limits, but weir cannot set limits on this machine: not root",
+            match=r"cpus\.quota, cpus\.memory: found limits, expected none: weir cannot set limits on this machine: not root",
         ):
             resolve_placement(placement, Capabilities(NO, YES, YES, YES), fallback=fallback)
 

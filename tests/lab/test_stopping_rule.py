@@ -44,7 +44,7 @@ def test_a_run_that_stays_wide_ends_at_its_most_blocks_and_says_what_is_missing(
     stop = asked(7, method(width=0.05, most_blocks=6), 0.01, 0.2)
     assert stop is not None
     assert (stop.rule, stop.blocks) == ("most_blocks", 6)
-    assert "1 ÷ one is known to ±20.0%, expected ±5.0%, which needs about 9 blocks" in stop.text
+    assert "1 ÷ one is known to ±20.0%, expected ±5.0% (after about 9 blocks)" in stop.text
 
 
 def test_a_run_ends_before_the_block_that_its_budget_does_not_allow_whatever_else_is_asked() -> None:
@@ -83,4 +83,4 @@ def test_the_first_block_always_begins() -> None:
 
 def test_what_is_missing_names_the_widest_and_counts_the_others() -> None:
     text = describe_wide_intervals([Precision("a", 0.1, 12), Precision("b", None, None), Precision("c", 0.01, 2)], 0.05)
-    assert text == "b has no interval yet, and 1 more is too wide"
+    assert text == "b has no interval yet; 1 more interval is too wide"

@@ -1,6 +1,6 @@
-"""Loads and studies over many machines, on a Ray cluster.
+"""Runs loads and studies on the many machines of a Ray cluster.
 
 Ray schedules agents, tracks nodes and transports messages. An agent is a Ray actor that starts `weir-engine` on its
-node and forwards lines. Engine, host and observer are the same as on one machine. This package detects lost machines
-itself, because Ray's health checks take longer.
+node and forwards input and output. Engine, host and observer are the same as on one machine. This package detects lost
+machines itself, because Ray's health checks take longer.
 """

@@ -1,9 +1,9 @@
-"""The actor on a node of a cluster: starts `weir-engine` and forwards lines in both directions.
+"""The agent, an actor on a node of a cluster: starts `weir-engine` and forwards the engine's input and output.
 
 Ray sends this module by value, and the module imports only the standard library. So a node needs only Ray.
 
-The driver must poll the agent all the time. If no poll arrives within the lease, the driver is gone, and the agent ends
-its engines and itself.
+The weir process that created the agent polls the agent all the time and so renews a lease. If no poll arrives within
+the lease, this process is gone. Then the agent ends its engines and itself.
 """
 
 import _thread
@@ -26,28 +26,28 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 Output = tuple[int, Literal["line", "end"], Any]
-"""Number of an engine, and its output: a line, or the end with exit status and standard error."""
+"""Number of an engine, and a line of its output or, after its end, exit status and standard error."""
 
 _WAITING_LINES = 8192
 """Maximum number of lines that wait for a poll. At this number, the engine waits and skips intervals."""
 LINES_AT_A_TIME = 512
 HELD_S = 0.5
-"""Time after a reply for which the agent holds back lines that may wait, to send them together. Each reply costs both
-sides milliseconds of CPU time, which a saturating load on the same machine needs."""
+"""Maximum time for which the agent collects lines that may wait, before it sends them in one reply. Each reply costs
+weir and the agent milliseconds of CPU time, which a saturating load on the same machine needs."""
 _GRACE_S = 20.0
-"""Time for an engine to end its processes after its input has closed."""
+"""Time for an engine to end its processes after the agent has closed the engine's input."""
 _LOOK_EVERY_S = 0.25
 NAP, _NAP_S = signal.SIGUSR2, 0.2
-"""Signal from the agent to itself, and its effect: the main thread sleeps 0.2 s and dispatches no calls."""
+"""Signal that the agent sends to itself, and the time that its main thread then sleeps and dispatches no calls."""
 _JOINING = (
     "RAY_USE_TLS RAY_TLS_SERVER_CERT RAY_TLS_SERVER_KEY RAY_TLS_CA_CERT "
     "RAY_AUTH_MODE RAY_AUTH_TOKEN RAY_AUTH_TOKEN_PATH"
 )
-"""Ray's variables for TLS and tokens."""
+"""Names of Ray's environment variables for TLS and tokens."""
 
 
 def get_machine_id() -> str:
-    """Returns the boot id of this machine. All nodes on the machine have this id, unlike names and addresses."""
+    """Returns the boot id of this machine. All nodes on a machine share this id, but not their names and addresses."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -88,7 +88,7 @@ def archive_folder(folder: str) -> bytes:
 
 
 def copy_database(path: str, most_bytes: int) -> bytes | None:
-    """Returns a consistent copy of an SQLite database, even during writes; None if it is larger than `most_bytes`."""
+    """Returns a consistent copy of an SQLite database, even during writes; None for more than `most_bytes`."""
     import sqlite3
 
     if os.path.getsize(path) > most_bytes:
@@ -113,9 +113,9 @@ def get_ray_variables() -> dict[str, str]:
 
 
 class Agent:
-    """The Ray actor on a node. The actor ends after `lease_s` seconds without a poll. With `naps`, the main thread must
-    create the actor, and sleeps most of the time while output may wait. The main thread belongs to Ray, whose frequent
-    signal checks take nearly 1 % of a CPU."""
+    """The Ray actor on a node. The actor ends after `lease_s` seconds without a poll. With `naps`, the main thread
+    sleeps most of the time while output may wait, because Ray's frequent signal checks on this thread take nearly 1 %
+    of a CPU. Only the main thread may create an agent with `naps`."""
 
     def __init__(self, lease_s: float, *, naps: bool = False) -> None:
         self._output: queue.Queue[Output] = queue.Queue(_WAITING_LINES)
@@ -127,7 +127,7 @@ class Agent:
         self._files = Path(os.environ.get("WEIR_CACHE") or Path.home() / ".cache" / "weir").expanduser() / "from-driver"
         self._naps = naps
         self.is_steady = False
-        """Whether the last line of output may wait."""
+        """Whether the last line of output may wait for a later reply."""
         if naps:
             signal.signal(NAP, lambda *_: time.sleep(_NAP_S))
         threading.Thread(target=self._end_without_lease, args=(lease_s,), daemon=True).start()
@@ -137,7 +137,7 @@ class Agent:
         return function(*arguments)
 
     def facts(self) -> dict[str, Any]:
-        """Returns facts about the node."""
+        """Returns facts about the node: its machine, Ray and Python."""
         import ray
 
         return {
@@ -182,8 +182,8 @@ class Agent:
         return str(path)
 
     def unpack(self, archive: bytes, path: str | None = None) -> str:
-        """Unpacks an archive, unless its folder exists. Returns the folder. With a `path`, also unpacks unsafe links,
-        because the sender may run any program here anyway."""
+        """Unpacks an archive, unless its folder exists. Returns the folder: `path`, or a folder named by content. With
+        `path`, also unpacks unsafe links, because the sender may run any program here anyway."""
         folder = Path(path or self._files / hashlib.sha256(archive).hexdigest())
         if folder.is_dir():
             return str(folder)
@@ -212,13 +212,13 @@ class Agent:
         return getattr(self._made[number], method)(*arguments)
 
     def run_command(self, argv: Sequence[str]) -> tuple[str, int]:
-        """Runs a short command. Returns its output, with standard error, and its exit status."""
+        """Runs a short command. Returns the command's output (including standard error) and exit status."""
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         done = subprocess.run(argv, timeout=10, text=True, errors="replace", **streams)  # type: ignore[call-overload]
         return done.stdout, done.returncode
 
     def start(self, engine: int, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-        """Starts an engine with further environment variables. `engine` numbers the output. Returns the process id."""
+        """Starts an engine, with additional environment variables and the number `engine`. Returns the process id."""
         # Ray's variables for its workers do not concern the engine.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         pipe = subprocess.PIPE
@@ -230,7 +230,7 @@ class Agent:
         return process.pid
 
     def write(self, engine: int, data: bytes) -> None:
-        """Writes to the engine's standard input, if it still runs."""
+        """Writes to the engine's standard input, if the engine still runs."""
         # The engine may be ending.
         with contextlib.suppress(KeyError, BrokenPipeError, ValueError):
             stdin = self._engines[engine].stdin
@@ -239,18 +239,18 @@ class Agent:
             stdin.flush()
 
     def close_input(self, engine: int) -> None:
-        """Closes the engine's standard input, which ends it."""
+        """Closes the engine's standard input, so that the engine ends."""
         with contextlib.suppress(KeyError):
             _close(self._engines[engine].stdin)
 
     def signal(self, engine: int, number: int) -> None:
-        """Sends a signal to the engine, if it still runs."""
+        """Sends a signal to the engine, if the engine still runs."""
         with contextlib.suppress(KeyError):
             self._engines[engine].send_signal(number)
 
     def output(self, wait_s: float, patient: tuple[bytes, ...] = (), most: int = LINES_AT_A_TIME) -> list[Output]:
         """Returns up to `most` lines of output, after at most `wait_s` seconds. With `most` = 0, only renews the lease.
-        Lines with a prefix in `patient` may wait for other lines."""
+        Lines with a prefix in `patient` may wait until other lines arrive."""
         self._asked_at = time.monotonic()
         if not most:
             time.sleep(wait_s)

@@ -1,7 +1,7 @@
-"""Engines on other nodes behind the interface of a local engine.
+"""Runs engines on other nodes, with the interface of an engine on this machine.
 
-One thread polls all agents. An agent without a reply for `LOST_S` seconds is lost with all its engines. So weir treats
-the loss of an actor, of a node and of the network alike. A poll requests only lines that the local readers can consume.
+One thread polls all agents. An agent without a reply for `LOST_S` seconds counts as lost, with all its engines. So weir
+treats the loss of an actor, of a node and of the network alike. Polls request only lines that fit into the backlog.
 """
 
 import contextlib
@@ -29,16 +29,16 @@ from weir.paths import find_engine_binary
 LOST_S = 2.0
 """Maximum time from the last reply of a lost agent until weir detects the loss."""
 LEASE_S = 5.0
-"""An agent without a poll for this time ends its engines and itself."""
+"""The lease: an agent that gets no poll for this time ends its engines and itself."""
 _POLL_WITHIN_S = 0.5
 _UNREAD_LINES = 2048
-"""Maximum number of an agent's unread lines here. Beyond this number, a poll requests no lines, and lines wait on the
-node. The backlog holds minutes of a load: with a hundred agents and intervals of some kilobytes, some hundred MiB."""
+"""Maximum number of an agent's unread lines on this machine. Beyond this number, a poll requests no lines, and lines
+wait on the node. This number is minutes of a load; with a hundred agents, the lines need some hundred MiB of memory."""
 _PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
-"""Prefixes of lines that may arrive some tenths of a second later."""
+"""Prefixes of lines that the agent may delay by some tenths of a second."""
 _LOOK_EVERY_S = 0.25
 _STOOD_STILL_S = 1.0
-"""If the gap between two checks of a watcher thread is longer, the thread itself was paused."""
+"""Maximum time between two checks of a watcher thread. After a longer time, weir assumes a pause of the thread."""
 _BEGUN_WITHIN_S = 60.0
 _READINGS = 40
 
@@ -47,12 +47,12 @@ CHECK_HINT = "weir cluster check lists the available nodes"
 
 
 class AgentLostError(GeneratorError):
-    """Error: a node, or the connection to the node, is lost."""
+    """Error: weir has lost a node, or the connection to a node."""
 
 
 class StallGuard:
-    """Time of a watcher thread's last resumption. After a pause of the thread, all agents seem silent until the thread
-    has read their waiting replies. With the time, the thread does not count its own pause as their silence.
+    """Determines when a watcher thread last resumed after a pause. During such a pause, the thread reads no replies, so
+    all agents seem silent. So the thread counts an agent's silence only from the resumption.
 
     >>> guard = StallGuard(10.0)
     >>> guard.look(10.3), guard.look(13.3), guard.look(13.6)
@@ -63,7 +63,7 @@ class StallGuard:
         self._looked_at = self._since = now_s
 
     def look(self, now_s: float) -> float:
-        """Registers a check at `now_s`. Returns the time of the thread's last resumption."""
+        """Registers a check at `now_s`. Returns the time at which the thread last resumed, or its start."""
         if now_s - self._looked_at > _STOOD_STILL_S:
             self._since = now_s
         self._looked_at = now_s
@@ -71,7 +71,7 @@ class StallGuard:
 
 
 class AgentHandle:
-    """An agent on a node: Ray's handle of its actor, and its name in messages."""
+    """An agent on a node: Ray's handle of the agent's actor, and the agent's name in messages."""
 
     def __init__(self, cluster: RayCluster, actor: Any, node: Node, name: str) -> None:
         self._cluster, self._ray = cluster, cluster.ray
@@ -80,7 +80,7 @@ class AgentHandle:
         """Reason why the agent is lost; None if the agent is not lost."""
         self.heard_at = time.monotonic()
         self.watched_since = math.inf
-        """Time from which on a silent agent counts as lost."""
+        """Time at which weir begins to watch for the agent's silence."""
         self.clock = Clock(0, 0)
         self._engines: dict[int, RemoteEngine] = {}
         self._numbers = itertools.count()
@@ -114,7 +114,7 @@ class AgentHandle:
         return self.call("apply", function, *arguments, timeout_s=timeout_s)
 
     def prepare(self) -> None:
-        """Waits for the agent and sends the engine. Raises AgentLostError if the agent does not start."""
+        """Waits for the agent and sends the engine's program. Raises AgentLostError if the agent does not start."""
         self.facts = self.call("facts", timeout_s=_BEGUN_WITHIN_S)
         self.engine_path = self.send_file(find_engine_binary())
         self.read_clock()
@@ -125,13 +125,13 @@ class AgentHandle:
         self.clock = estimate_clock(agent_module.read_clock(lambda: self.call("now_ns"), times))
 
     def send_file(self, file: Path) -> str:
-        """Sends a file, unless the node has its content. Returns the file's path on the node."""
+        """Sends a file to the node, unless the node has a copy. Returns the copy's path on the node."""
         content = file.read_bytes()
         path: str | None = self.call("find", hashlib.sha256(content).hexdigest(), file.name)
         return path or str(self.call("keep", self._cluster.store(content), file.name, timeout_s=_BEGUN_WITHIN_S))
 
     def send_archive(self, archive: bytes) -> str:
-        """Sends an archive, unless the node has it. Returns the folder of the unpacked files on the node."""
+        """Sends an archive to the node, unless the node has a copy. Returns the folder of the unpacked copy."""
         path: str | None = self.call("find", hashlib.sha256(archive).hexdigest())
         return path or str(self.call("unpack", self._cluster.store(archive), timeout_s=SENT_WITHIN_S))
 
@@ -153,7 +153,7 @@ class AgentHandle:
         return number
 
     def poll(self) -> Any:
-        """Requests the agent's output, without lines while the backlog is full. Returns Ray's ObjectRef."""
+        """Requests the agent's output, but no lines while too many lines are unread. Returns Ray's ObjectRef."""
         with self._lock:
             engines = list(self._engines.values())
         most = agent_module.LINES_AT_A_TIME
@@ -214,7 +214,7 @@ class RemoteEngine(Engine):
         self.heard_at = time.monotonic()
         """Time at which the engine's last line arrived."""
         self.has_ended = False
-        """Whether the engine's end arrived. The reader may process the end much later."""
+        """Whether the message about the engine's end has arrived. The reader may process this message much later."""
         lines = iter(self._lines.get, None)
         self._reader = threading.Thread(target=self._read_lines, args=(lines,), name=self.name, daemon=True)
         # Registered before the start: the first line may arrive before the reply.
@@ -227,7 +227,7 @@ class RemoteEngine(Engine):
         self._reader.start()
 
     def take(self, kind: str, what: Any) -> None:
-        """Takes a line, or the end of the engine."""
+        """Accepts a line of the engine, or the message about the engine's end."""
         self.heard_at = time.monotonic()
         if kind == "line":
             self._lines.put(what)
@@ -299,9 +299,9 @@ class RemoteProcess(RemoteEngine):
 def start_agents(
     cluster: RayCluster, role: Role | None, count: int, *, share_nodes: bool = False
 ) -> Iterator[list[AgentHandle]]:
-    """Yields agents that are ready to start engines; ends them and their processes afterwards. `role` None means any
-    node. Raises UsageError if the cluster has too little room, TargetError if the cluster cannot place the agents now,
-    and AgentLostError if an agent does not start."""
+    """Yields agents that are ready to start engines; finally ends the agents and their processes. `role` None means any
+    node. Raises UsageError if the cluster is too small, TargetError if the cluster cannot place the agents now, and
+    AgentLostError if an agent does not start."""
     with launch_agents(cluster, role, count, share_nodes=share_nodes) as found:
         for agent in found:
             agent.prepare()
@@ -314,7 +314,7 @@ def start_agents(
 def launch_agents(
     cluster: RayCluster, role: Role | None, count: int, *, share_nodes: bool = False
 ) -> Iterator[list[AgentHandle]]:
-    """Yields agents that may not run yet. The caller must call `prepare` of each agent."""
+    """Yields agents, of which some are possibly still starting. The caller must call `prepare` of each agent."""
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
     ray = cluster.ray
@@ -340,7 +340,7 @@ def launch_agents(
 
 @contextmanager
 def polled(ray: Any, agents: Sequence[AgentHandle]) -> Iterator[None]:
-    """Polls the agents within the context, on a thread."""
+    """Polls the agents on a separate thread until the context ends."""
     is_over = threading.Event()
 
     def poll() -> None:

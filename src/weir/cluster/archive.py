@@ -9,15 +9,15 @@ from pathlib import Path
 from weir.model.errors import UsageError
 
 SENT_WITHIN_S = 300.0
-"""Time limit for sending an archive in either direction."""
+"""Time limit for sending an archive to a node or from a node."""
 MOST_BYTES = 256 * 2**20
 """Maximum size of an archive."""
 
 
 def pack_folder(folder: Path, what: str, *, leave_out: Collection[str] = (), keep_times: bool = False) -> bytes:
-    """Returns an archive of a folder, without the names in `leave_out`. See `pack_files` for bytes and errors.
+    """Returns an archive of a folder, without files and folders named in `leave_out`. See `pack_files` for errors.
 
-    Compiled Python and a JVM's class archive need `keep_times`, because they depend on the times of files.
+    `keep_times` keeps the files' modification times, on which compiled Python and a JVM's class archive depend.
     """
     places = [path.relative_to(folder) for path in sorted(folder.rglob("*"))]
     files = {str(place): folder / place for place in places if not set(leave_out).intersection(place.parts)}
@@ -52,7 +52,7 @@ def _pack(files: Mapping[str, Path], what: str, *, follow_links: bool, **attribu
 
 
 def require_room(what: str, size_bytes: int) -> None:
-    """Raises UsageError with the name `what` if the size exceeds the limit of archives."""
+    """Raises UsageError with the name `what` if an archive of this size is too large."""
     if size_bytes > MOST_BYTES:
         found, most = (size / 2**20 for size in (size_bytes, MOST_BYTES))
         raise UsageError(f"{what}: found {found:.0f} MiB or more, expected at most {most:.0f} MiB to send to a node")

@@ -1,4 +1,4 @@
-"""Offset between the monotonic clocks of two machines."""
+"""Estimates the offset between the monotonic clocks of two machines."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Another machine's monotonic clock, relative to this one's."""
+    """Another machine's monotonic clock, relative to this machine's clock."""
 
     offset_ns: int
     """Time of the other clock minus time of this clock."""
     error_ns: int
-    """Largest possible error of the offset: half of the round-trip time of its reading."""
+    """Largest possible error of the offset: half of the round-trip time of the fastest reading."""
 
     def theirs(self, ours_ns: int) -> int:
         """Converts a time of this clock to a time of the other clock."""

@@ -17,7 +17,8 @@ _ROLES: tuple[Role, ...] = ("load", "stack", "service")
 _READINGS = 20
 _READ_WITHIN_S = 10.0
 _FAR_APART_S = 30.0
-"""Timeout for an agent that reads other clocks: long enough that only the silent agent counts as lost."""
+"""Timeout for an agent that reads another agent's clock. The timeout exceeds that of a reading, so that
+weir marks only the silent agent as lost, not the agent that reads."""
 _WEIR_WITHIN_S = 15.0
 """Time limit for the first start of weir on a node."""
 
@@ -50,7 +51,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReport:
-    """The result of a check."""
+    """The result of a check of a cluster."""
 
     nodes: tuple[NodeFacts, ...]
     pairs: tuple[Pair, ...]
@@ -119,11 +120,11 @@ def _find_weir_version(agent: AgentHandle) -> str | None:
 
 
 def find_missing(found: Sequence[NodeFacts], unwell: Sequence[Node] = ()) -> list[str]:
-    """Returns sentences about problems that prevent loads or studies on these nodes. `unwell` are nodes that failed."""
+    """Returns sentences about problems that prevent loads or studies. `unwell` are nodes whose agents failed."""
     sentences = [f"{one.node.name}: weir-engine does not run there: {one.engine}" for one in found if not one.can_run]
     for one in found:
         if one.needs_weir and one.weir is None:
-            sentences.append(f"{one.node.name}: weir is not installed there, expected it where stacks run: {EXTRA}")
+            sentences.append(f"{one.node.name}: found no weir, expected weir on a node that runs stacks: {EXTRA}")
         elif one.needs_weir and one.weir != f"weir {__version__}":
             sentences.append(f"{one.node.name}: found {one.weir}, expected weir {__version__} as here")
     offered = {role for role in _ROLES if any(node.offers(role) for node in (*(one.node for one in found), *unwell))}

@@ -1,4 +1,4 @@
-"""One load by several agents: splits the plan exactly, starts all agents at the same time and merges their records.
+"""Generates one load with several agents: splits the plan, starts all agents simultaneously and merges their records.
 
 The engine of each agent has some of the load's threads (`LoadPlan.part`), opens its connections and reports that it is
 ready. Then all engines get the same start time, converted to their own clocks. So intervals with the same index cover
@@ -35,19 +35,19 @@ from weir.model.records import (
 )
 
 _AHEAD_NS = 100_000_000
-"""Time from the last ready agent to the start, in addition to the longest round trip, to send the start time."""
+"""Time for sending the start time to all agents, in addition to the longest round trip."""
 _READY_WITHIN_S = 60.0
 _LATE_MS = 5.0
-"""Maximum delay of an agent's start. With a longer delay, the agent's intervals cover other times."""
+"""Maximum delay of an agent's start. After a longer delay, its intervals cover other times than the other agents'."""
 _LOOK_EVERY_S = 0.1
 _READINGS = 10
-"""Number of readings that update a known clock."""
+"""Number of readings of an agent's clock before each load."""
 _ENDS_WITHIN_S = 5.0
 
 
 @dataclass(slots=True)
 class _Share(LoadObserver):
-    """One agent's part of a load, which passes the agent's records to the whole load."""
+    """One agent's part of a load. The part passes the agent's records to the whole load."""
 
     whole: "SharedLoad"
     agent: AgentHandle
@@ -79,7 +79,7 @@ class _Share(LoadObserver):
             raise type(error)(f"{self.agent.name}: {error.message}", hint=error.hint) from None
 
     def summarize(self, end: LoadEnd) -> AgentSummary:
-        """Returns the agent's part of the load's figures."""
+        """Returns the figures of the agent's part of the load."""
         figures = ("requests", "throughput_rps", "response_time_us", "generator")
         return AgentSummary(
             name=self.agent.name,
@@ -113,9 +113,9 @@ class SharedLoad(LoadHandle):
 
     Args:
         agents: the agents. A lost agent gets no part, and `result` reports the loss.
-        plan: the whole load, with intervals of at most one second. With longer intervals an agent seems silent.
+        plan: the whole load, with intervals of at most one second. With longer intervals, agents would seem lost.
         observer: receives the merged records, one call at a time.
-        threads: number of load threads of each agent, which determines its share; None: `plan.threads` for each.
+        threads: number of each agent's load threads, which determines the agent's share; None: `plan.threads`.
 
     Raises:
         UsageError: the load cannot be split, or an engine rejected its plan.
@@ -138,13 +138,13 @@ class SharedLoad(LoadHandle):
             raise NoAgentLeftError("all agents are lost", hint=CHECK_HINT)
         self._observer = observer or LoadObserver()
         self.changed = threading.Condition()
-        """Lock of this object. Before the load, each agent's record notifies the threads that wait for this lock."""
+        """Lock of this object. Before the load, each record from an agent wakes the thread that waits for it."""
         self._merger = IntervalMerger(agent.name for agent in left)
         self._stopped_at: float | None = None
         self._failure: BaseException | None = None
         self._lost: list[str] = []
         self._begun, self._finished = threading.Event(), threading.Event()
-        """Whether the observer knows of the start, and whether all shares have ended."""
+        """Whether the observer has received the start, and whether all agents' parts have ended."""
         self._opened = ExitStack()
         self._shares = [_Share(self, agent, part) for agent, part in split_plan(plan, left).items()]
         self._interval_s = plan.interval_s
@@ -190,13 +190,13 @@ class SharedLoad(LoadHandle):
         verdict = found.summary.verdict
         for share in self._shares:
             if (late_ms := share.began_late_us / 1e3) > _LATE_MS:
-                late = f"{share.agent.name} began {late_ms:.1f} ms late: its intervals cover other times"
+                late = f"{share.agent.name} began {late_ms:.1f} ms late, and its intervals do not match the others"
                 verdict = add_reason(verdict, "suspect", LATE_AGENT, f"{late} (limit {_LATE_MS:g} ms)")
         for why in self._missing:
             made = f"the other agents ({len(self._shares)}) generated this load"
             verdict = add_reason(verdict, "suspect", FEWER_AGENTS, f"{why}: {made}")
         for why in self._lost:
-            verdict = add_reason(verdict, "invalid", LOST_AGENT, f"{why}: the figures do not contain its requests")
+            verdict = add_reason(verdict, "invalid", LOST_AGENT, f"{why}: the figures lack the requests of this agent")
         summary = found.summary.model_copy(update={"verdict": verdict})
         return found.model_copy(update={"stopped": LOST_AGENT if self._lost else found.stopped, "summary": summary})
 
@@ -218,7 +218,7 @@ class SharedLoad(LoadHandle):
             self._observer.on_event(event.model_copy(update={"detail": f"{share.agent.name}: {event.detail}"}))
 
     def _begin(self) -> None:
-        """Waits until all agents are ready, and sends the start time."""
+        """Waits until all agents are ready, sends the start time, and waits until all agents have started."""
         self._await("ready")
         ready = [(share.agent.clock, share.ready) for share in self._shares if share.ready is not None]
         soonest = [clock.ours(record.soonest_monotonic_ns) for clock, record in ready]
@@ -260,7 +260,7 @@ class SharedLoad(LoadHandle):
             self._observer.on_interval(interval)
 
     def _wait_for(self, share: _Share) -> None:
-        """Waits for the end of a share. The main function of a thread."""
+        """Waits, on a separate thread, for the end of an agent's part."""
         try:
             share.end = share.result()
         except AgentLostError as error:
@@ -282,7 +282,7 @@ class SharedLoad(LoadHandle):
                 self._finished.set()
 
     def _watch(self) -> None:
-        """Marks an agent as lost that sends no intervals, or does not end after `stop`."""
+        """Marks each agent as lost that sends no intervals during the load, or does not end after `stop`."""
         # Lines may arrive HELD_S late, and the next check would be too late.
         silent_s = min(LOST_S - HELD_S + self._interval_s, LOST_S - 2 * _LOOK_EVERY_S)
         guard = StallGuard(time.monotonic())
@@ -319,9 +319,9 @@ def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[Agent
 
 
 def assign_cpus(cpus: Sequence[int], threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, tuple[int, ...]]:
-    """Returns the CPUs of each agent, one per load thread: CPUs of `cpus` on this machine, any CPUs on others. Binds no
-    agent if `cpus` is empty or an agent lacks CPUs. An engine with its own CPUs gets more responses from a saturated
-    server, so weir must not merge figures of bound and unbound agents."""
+    """Returns the CPUs of each agent, one per load thread. Agents on this machine get CPUs of `cpus`, others any CPUs.
+    If `cpus` is empty or an agent lacks CPUs, no agent gets CPUs of its own. Such CPUs give an engine more
+    responses from a saturated server, so weir must not mix agents with and without such CPUs."""
     if not cpus:
         return dict.fromkeys(threads, ())
     used: dict[str, set[int]] = {}

@@ -36,11 +36,11 @@ _INTERVAL_COUNTS = (*_STEP_COUNTS, "due", "in_flight", "queued", "bytes_sent", "
 
 
 class IntervalMerger:
-    """Merger of intervals with the same index. A merged interval is complete with the parts of all running agents."""
+    """Merges the agents' intervals with the same index. Complete intervals have a part of each running agent."""
 
     def __init__(self, agents: Iterable[str]) -> None:
         self._reached = dict.fromkeys(agents, -1)
-        """The last index of each running agent."""
+        """Index of the latest interval of each running agent; -1 before the first interval."""
         self._parts: dict[int, list[Interval]] = {}
 
     def take(self, agent: str, interval: Interval) -> list[Interval]:
@@ -61,7 +61,7 @@ class IntervalMerger:
 
 
 def merge_intervals(parts: Sequence[Interval]) -> Interval:
-    """Returns the interval that a single generator would have measured."""
+    """Merges the agents' parts into the interval that a single generator would have measured."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -182,7 +182,7 @@ def _sum_fields(parts: Sequence[object], names: Sequence[str]) -> dict[str, Any]
 
 
 def _merge_means(parts: Sequence[tuple[int, Quantiles]]) -> Quantiles:
-    """Merges mean, minimum and maximum, which need no histogram. Each part is a number of samples and their figures."""
+    """Merges mean, minimum and maximum, which need no histogram. Each part has a number of samples and figures."""
     known = [(count, part) for count, part in parts if count and part.mean is not None]
     samples = sum(count for count, _ in known)
     return Quantiles(
@@ -193,7 +193,7 @@ def _merge_means(parts: Sequence[tuple[int, Quantiles]]) -> Quantiles:
 
 
 def _find_stop(parts: Sequence[LoadEnd]) -> str:
-    """Returns the reason why the load ended. If the parts differ, returns the reason that ended a part early."""
+    """Returns the reason why the load ended. If the parts' reasons differ, returns the reason for an early end."""
     found = {part.stopped for part in parts}
     return next((why for why in ("input", "signal", "first_failure", "duration") if why in found), parts[0].stopped)
 

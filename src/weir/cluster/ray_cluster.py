@@ -1,7 +1,7 @@
 """The Ray cluster that this machine has joined: its nodes, and the reservation of nodes for agents.
 
-Each role needs a resource that nodes offer: `weir_load`, `weir_stack` or `weir_service` (a CPU if no node offers it). A
-placement group of Ray puts each agent on its own node.
+An agent needs a resource of its node: `weir_load`, `weir_stack` or `weir_service`, according to the agent's role. If no
+node offers this resource, the agent needs a CPU. A placement group of Ray puts each agent on a separate node.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ _PLACED_WITHIN_S = 20.0
 _LISTENS_WITHIN_S = 3.0
 _STDERR = 2
 _NODE_LABEL = "ray.io/node-id"
-"""Ray's label with a node's id."""
+"""Name of the label in which Ray stores a node's id."""
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """The start of an HTTP/2 connection (RFC 9113, 3.4): the preface and empty settings."""
 _QUIET = {
@@ -65,7 +65,7 @@ def get_resource_name(role: Role) -> str:
 
 
 def find_node(cluster: "RayCluster", role: Role) -> Node | None:
-    """Returns the first node that offers the role; None if no node or this machine's node offers it."""
+    """Returns the first node that offers the role; None if no node offers the role, or if this machine's node does."""
     offering = [node for node in cluster.nodes if node.offers(role)]
     return None if not offering or any(node.id == cluster.own_node for node in offering) else offering[0]
 
@@ -108,7 +108,7 @@ def get_first_line(error: BaseException) -> str:
 
 
 def _require_listener(address: str) -> None:
-    """Raises OSError early if no server listens, or if only one side uses TLS. Ray itself would try for a minute."""
+    """Raises OSError if no server listens at `address`, or if only one side uses TLS. Ray would try for a minute."""
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal()):
         return
@@ -131,7 +131,7 @@ def _require_listener(address: str) -> None:
 
 @contextmanager
 def _contain_ray() -> Iterator[None]:
-    """Suppresses standard error while Ray joins, because Ray's C++ code prints the same errors as Ray raises. Then
+    """Suppresses standard error while Ray joins, because Ray's C++ code prints errors that Ray also raises. Then
     restores weir's handler of SIGTERM, because Ray's handler would end the process at once."""
     handler = signal.getsignal(signal.SIGTERM)
     with open(os.devnull, "wb") as nowhere:
@@ -154,7 +154,7 @@ class RayCluster:
         self._stored: dict[bytes, Any] = {}
 
     def store(self, content: bytes) -> Any:
-        """Puts bytes into Ray's object store and returns their reference. Ray sends the bytes to each node once."""
+        """Puts bytes into Ray's object store and returns a reference. Ray sends the bytes to each node only once."""
         if content not in self._stored:
             with self._translate_errors():
                 self._stored[content] = self.ray.put(content)
@@ -237,7 +237,7 @@ class RayCluster:
                 if not group.wait(timeout_seconds=_PLACED_WITHIN_S):
                     who = "the cluster" if only is None else only.name
                     waited = f"{who} did not place {count} agents within {_PLACED_WITHIN_S:g} s"
-                    raise TargetError(f"{waited}: another job uses its {what}", hint="ray status")
+                    raise TargetError(f"{waited}: another job uses the resource {what}", hint="ray status")
                 where = placement_group_table(group)["bundles_to_node_id"]
             # Reads the nodes again, because a node may have joined or left.
             by_id = {node.id: node for node in self.nodes}

@@ -34,7 +34,7 @@ _COPIED_EVERY_S = 60.0
 """Minimum time between two copies of a growing run file."""
 
 OnLine = Callable[[str], bool]
-"""Takes a line of the remote weir. Returns whether the line reports a finished trial."""
+"""Takes a line of the remote weir's output. Returns whether the line reports a finished trial."""
 OnBegin = Callable[[Engine], None]
 Keep = Callable[[Path], object]
 """Takes the path of a copy of the run file, and may move the copy."""
@@ -61,10 +61,10 @@ def run_remotely(
         words: options of `weir run`.
         out: the run folder, which must not exist.
         files: the study's file and the files that the study names, by their paths in one folder.
-        built: cache folders with built stacks, for a machine of the same kind that lacks these builds.
-        flags: options for the load's agents. To resume the run, the same options are needed.
+        built: cache folders with built stacks. A node of the same kind gets the builds that it lacks.
+        flags: options for the load's agents. A user who resumes the run must give the same options.
         on_line: called with each line of the remote weir.
-        on_begin: called with the running weir, which ends in order when its input closes.
+        on_begin: called with the running weir; if the caller closes its input, it ends in order.
 
     Raises:
         UsageError: weir is missing there, `out` exists or cannot be written, or a file is unreadable or too large.
@@ -110,8 +110,8 @@ def resume_remotely(
     """Resumes a run on the node for stacks and returns the exit code. See `run_remotely` for arguments and errors.
 
     Sends only the run file, because resuming reads nothing else. Finished trials arrive in the local file at most once
-    a minute, and the others in one transaction at the end. Raises UsageError if `path` is no run file, TargetError if
-    the result is another run.
+    a minute, and the remaining trials in one transaction at the end. Raises UsageError if `path` is no run file,
+    TargetError if the result is another run.
     """
     with away(path) as run:
         require_room(str(path), len(run.content))
@@ -142,7 +142,8 @@ class _Weir:
         self._copied_to: Path | None = None
 
     def run(self, words: Sequence[str], here: Path, on_line: OnLine, on_begin: OnBegin, keep: Keep) -> int:
-        """Runs `weir run` and returns its exit code. Lines name the folder `here`; `keep` stores run file copies."""
+        """Runs `weir run` and returns its exit code. `on_line` gets the output, with `here` as run folder. `keep`
+        stores copies of the run file."""
         # This machine prints the report, from the run file.
         argv = ["sh", "-c", 'exec "$0" "$@" 2>&1 >/dev/null', self._program, "run", *words]
         argv += [*self._on_cluster, "--stacks-here", "--driven"]
@@ -173,7 +174,7 @@ class _Weir:
     @contextmanager
     def collected(self, beside: Path) -> Iterator[Path | None]:
         """Yields a temporary copy of the run folder in the folder `beside`; None if the node has no run. Deletes the
-        run on the node only after the context has ended without an error, because no other copy exists before. Raises
+        run on the node only if the context ends without an error: until then, no other complete copy exists. Raises
         UsageError if this machine cannot write a file."""
         try:
             archive: bytes = self._node.apply(archive_folder, self._folder, timeout_s=SENT_WITHIN_S)
@@ -186,7 +187,7 @@ class _Weir:
                 made = Path(folder, _RUN)
                 yield made if made.is_dir() else None
         except OSError as error:
-            where = f"the result is in {self.run_folder} on {self._node.name}"
+            where = f"copy the result from {self.run_folder} on {self._node.name}"
             message = f"{error.filename2 or error.filename}: cannot be written: {error.strerror}"
             raise UsageError(message, hint=where) from None
         with suppress(WeirError):
@@ -210,8 +211,8 @@ class _Weir:
 
 
 class _Copies:
-    """Copies of a growing run file from a node. weir copies the file while a trial starts, long before the trial's
-    load. So the loss of the node does not cost hours."""
+    """Copies a growing run file from a node, so that the loss of the node does not cost hours. weir copies the file
+    while a trial starts, long before the trial's load, which the copy would disturb."""
 
     def __init__(self, node: AgentHandle, path: str, here: Path, keep: Keep) -> None:
         self._node, self._path = node, path
@@ -247,7 +248,7 @@ class _Copies:
 
 
 def _move_files(made: Path, here: Path) -> None:
-    """Moves all files except the run file, which the caller moves last: logs of missing trials do no harm."""
+    """Moves all files except the run file. The caller moves the run file last: logs of missing trials do no harm."""
     for file in [found for found in made.rglob("*") if found.is_file() and found != made / RUN_FILE_NAME]:
         target = here / file.relative_to(made)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -274,7 +275,7 @@ def send_builds(node: AgentHandle, built: Sequence[Path]) -> None:
 
 
 def _send_own_stacks(node: AgentHandle) -> dict[str, str]:
-    """Sends the user's own stacks. Returns the environment variable that names their folders on the node."""
+    """Sends the user's own stacks. Returns the environment variable with the stacks' folders on the node."""
     folders = os.environ.get(Variable.STACKS, "")
     if not folders:
         return {}

@@ -1,4 +1,4 @@
-"""Services on a separate node: an agent runs a host there, which starts and samples the services like a local host.
+"""Runs services on a separate node. There, an agent runs a host that starts and samples the services.
 
 The node needs only Ray. This machine sends the databases' programs, and the class that manages their data.
 """
@@ -30,7 +30,8 @@ _FILES_WITHIN_S = 60.0
 
 @contextmanager
 def open_service_place(cluster: RayCluster) -> Iterator[ServiceHost | None]:
-    """Yields the node for services, with `start_agents`; None if no node or this machine's node offers the role."""
+    """Yields the node for services, with a running agent and host. Yields None if no node offers the role, or if this
+    machine's node offers the role."""
     if find_node(cluster, "service") is None:
         yield None
         return
@@ -108,14 +109,14 @@ class _RemoteFolder:
 
 
 def convert_sample(sample: Sample, node: str, clock: Clock) -> Sample:
-    """Returns a node's sample of services with times of this machine's clock, without figures of the whole node."""
+    """Converts a node's sample of services to this machine's clock, and omits the figures of the whole node."""
     groups = [group.model_copy(update={"name": f"{group.name}@{node}"}) for group in sample.groups]
     return Sample(t_ns=clock.ours(sample.t_ns), groups=groups, cpus=[], limits=sample.limits)
 
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
-    """Converts the agent's errors, because weir cannot replace this agent, and the generator has not failed."""
+    """Converts an agent's error to HostGoneError if the agent is lost, else to TargetError: no generator failed."""
     try:
         yield
     except AgentLostError as error:

@@ -1,4 +1,4 @@
-"""Measures further load points around crossings, where a stack overtakes the baseline or falls behind it."""
+"""Measures further points, in addition to the study's own, near each load at which a stack and the baseline cross."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,14 +14,14 @@ from weir.study.study import PlannedCell, Study
 def restore_further_cells(
     study: Study, cells: Sequence[PlannedCell], writer: RunWriter, stack_cpus: int
 ) -> list[PlannedCell]:
-    """Returns the further points of a resumed run. Raises UsageError if the machine or the stacks have changed."""
+    """Returns the further cells that the run file contains. Raises UsageError if machine or stacks have changed."""
     found = []
     for cell in writer.cells[len(cells) :]:
         at_point = plan_cells_at(study, read_amount(cell), stack_cpus)
         matching = [one for one in at_point if replace(one.cell, id=cell.id) == cell]
         if not matching:
-            differs = f"{writer.path}: found another machine or other stacks than in the run, expected the same ones"
-            raise UsageError(f"{differs} for comparable trials", hint=f"weir run {study.name}")
+            differs = f"{writer.path}: found another machine or other stacks, expected the run's machine and stacks"
+            raise UsageError(f"{differs}: other trials would not be comparable", hint=f"weir run {study.name}")
         found.append(replace(matching[0], cell=cell))
     return found
 
@@ -29,8 +29,8 @@ def restore_further_cells(
 def refine_crossings(
     run: RunContext, cells: Sequence[PlannedCell], writer: RunWriter, run_cells: Callable[[Sequence[PlannedCell]], None]
 ) -> None:
-    """Measures further points until every crossing is precise enough, or the study's maximum is reached. Before the
-    call, all blocks of `cells`, the study's own cells, have run. `run_cells` measures all blocks of the given cells."""
+    """Measures further points until every crossing is precise enough, or the run has `most_points` further points.
+    `cells` are the study's own cells, already measured. `run_cells` measures all blocks of the given cells."""
     study, stack_cpus = run.study, len(writer.info.placement.stack)
     # This import is slow, and only runs with further points need it.
     from weir.findings.run_findings import wanted_points_in

@@ -26,20 +26,20 @@ from weir.stacks.readiness import send_request
 from weir.study.study import PlannedCell, Study
 
 _ASKED = 3
-"""Number of requests to each side before the load. weir compares bodies only if each side's own bodies are equal."""
+"""Number of equal requests to each side before the load. If a side's responses differ, weir compares no bodies."""
 _SHOWN = 60
-"""Maximum length of a part of a body in a message."""
+"""Maximum number of a body's characters in a message."""
 _WARMUP_INTERVAL_S = 0.25
 _MIN_WARMUP_S = 1.0
 _MAX_WARMUP_S = 10.0
 _STEADY_INTERVALS = 4
 _STEADY = 0.05
-"""Maximum difference in throughput between the last intervals of a warm server and those before, as a share."""
+"""Maximum relative change of a warm server's throughput from one group of `_STEADY_INTERVALS` intervals to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideAnswer:
-    """The responses of one side to the request."""
+    """One side's last response, and whether all responses of the side were equal."""
 
     title: str
     status: int
@@ -58,22 +58,22 @@ class SideAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SideCheck:
-    """Results of the first start of a side."""
+    """One side's response, start time and warm-up, in seconds, and its problems."""
 
     answer: SideAnswer
     ready_s: float | None
     warmup_s: float
     problems: tuple[str, ...]
-    """Problems at the end of the side's processes."""
+    """Sentences about problems when weir stopped the side's processes."""
 
 
 def check_sides(
     study: Study, build: Callable[[Host, Stack], BuiltStack], *, warmup_s: float | None, on_step: Callable[[str], None]
 ) -> dict[str, SideCheck]:
-    """Starts the stacks of a study one after the other. Returns a dict from label to the result.
+    """Starts the stacks of a study one after the other. Returns a dict from stack label to result.
 
-    `warmup_s` is the duration of the warm-up; None: weir loads each side until its throughput is steady. Raises
-    TargetError if a side did not start or did not respond.
+    `warmup_s` is the warm-up in every result; None: weir loads each side, and measures when its throughput is steady.
+    Raises TargetError if a side did not start or did not respond.
     """
     placement = place(study.file.cpus, study.file.network)
     cells = {
@@ -128,7 +128,7 @@ def _shorten(body: bytes) -> str:
 
 
 def _find_warmup(planned: PlannedCell, request: Request, cpus: tuple[int, ...]) -> float:
-    """Loads a side until its throughput is steady. Returns the seconds until then, at least 1 and at most 10."""
+    """Loads a side until its throughput is steady. Returns this warm-up's duration in seconds, from 1 to 10."""
     plan = planned.plan(request, targets=(), duration_s=_MAX_WARMUP_S, interval_s=_WARMUP_INTERVAL_S, cpus=cpus)
     stop = StopSwitch()
     throughput = _Throughput(stop.stop)

@@ -1,4 +1,4 @@
-"""Runs the blocks of a run one after the other, until the stopping rule ends it."""
+"""Runs blocks of trials one after the other, until the stopping rule ends the run."""
 
 import importlib
 import math
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def find_time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]:
-    """Returns a sentence if the budget is shorter than one block, else nothing."""
+    """Returns a list with one sentence if the time budget is shorter than one block, otherwise an empty list."""
     budget_s, block_s = study.file.method.budget_s, sum(planned.trial_s for planned in cells)
     if budget_s is None or budget_s >= block_s:
         return []
@@ -34,7 +34,7 @@ def find_time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]
 
 
 def require_time(study: Study, cells: Sequence[PlannedCell]) -> None:
-    """Raises UsageError if the budget is shorter than one block."""
+    """Raises UsageError if the study's time budget is shorter than one block."""
     for lacking in find_time_shortages(study, cells):
         raise UsageError(lacking, hint="choose a shorter load.duration_s, fewer stacks or points, or a larger budget_s")
 
@@ -47,8 +47,8 @@ def run_blocks(
     earlier: Sequence[Trial],
     generator_limit_rps: Callable[[PlannedCell], float | None],
 ) -> None:
-    """Runs the missing trials, block by block, and records why the run ends. A block has one trial of each of `cells`.
-    `prepare_stack` returns the built stack of a cell; at the first call for a stack, it builds and checks the stack.
+    """Runs the missing trials, block by block, and records why the run ends. A block has one trial of each cell.
+    `prepare_stack` returns the built stack of a cell; the first call for a stack builds and checks the stack.
     `generator_limit_rps` returns the generator's throughput on a null server with the load of a cell."""
     # Imported now, because this slow import would disturb the first load.
     importlib.import_module("weir.stats.steady")
@@ -118,14 +118,14 @@ class _StoppingRule:
         return max(0.0, planned_s) * self._spent_s / self._planned_s
 
     def record_trial(self, length_s: float, planned: PlannedCell, *, is_done: bool) -> None:
-        """Adds a trial's duration in seconds. `is_done` is False if the trial must run again."""
+        """Counts a finished trial that took `length_s` seconds. `is_done` is False if the trial must run again."""
         self._planned_s += planned.trial_s
         self._done_s += planned.trial_s if is_done else 0.0
         self._spent_s += length_s
         self._trials += 1
 
     def should_start_block(self, block: int) -> bool:
-        """Returns whether this block starts; if not, sets `stop` to the reason."""
+        """Returns whether block number `block` starts. If the block does not start, sets `stop` to the reason."""
         width = self._method.width
         precisions = self._precisions(width) if block > 1 and width is not None else []
         while True:
@@ -145,14 +145,14 @@ class _StoppingRule:
         if precisions and self.stop is None and width is not None:
             state = describe_wide_intervals(precisions, width)
             if is_narrow(precisions, width):
-                state = f"narrow enough; the study asks for {self._method.blocks} blocks"
+                state = f"every interval is narrow enough, but the study asks for {self._method.blocks} blocks"
             self._observer.on_step(f"after block {block - 1}: {state}")
         elif self.stop is not None and self.stop.rule != "blocks":
-            self._observer.on_step(f"no further block: {self.stop.text}")
+            self._observer.on_step(f"no more blocks: {self.stop.text}")
         return self.stop is None
 
     def should_continue(self, blocks: int, measured: Sequence[PlannedCell]) -> bool:
-        """Reports an interim answer after this many blocks of these cells. Returns whether the run continues."""
+        """Reports an interim answer after `blocks` blocks of the cells `measured`. Returns whether the run goes on."""
         is_last = blocks == self._method.last_block and len(measured) == self._cells
         # A resumed run does not repeat an interim answer.
         if not self._study.has_interim_answers or is_last or self._trials == self._answered_trials:

@@ -1,4 +1,4 @@
-"""Checks a placement against the capabilities of this machine and against the stacks, before a start. Pure."""
+"""Checks before a run whether this machine and the stacks support a placement."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -15,11 +15,11 @@ _HINT = "weir doctor shows what this machine allows"
 
 
 def resolve_placement(placement: Placement, able: Capabilities, *, fallback: bool) -> Placement:
-    """Returns the placement. With `fallback`, omits network features that this machine does not support. Raises
-    UsageError if this machine does not support the limits or the network of the placement."""
+    """Returns the placement. With `fallback`, omits network features that this machine does not support; otherwise,
+    raises UsageError for such a feature. Raises UsageError if this machine does not support the limits."""
     if placement.limits and not able.limits.possible:
         why = f"weir cannot set limits on this machine: {able.limits.detail}"
-        raise UsageError(f"cpus.quota, cpus.memory: found limits, but {why}", hint=_HINT)
+        raise UsageError(f"cpus.quota, cpus.memory: found limits, expected none: {why}", hint=_HINT)
     network = placement.network
     if network is None:
         return placement
@@ -38,15 +38,15 @@ def resolve_placement(placement: Placement, able: Capabilities, *, fallback: boo
 
 def _degrade(placement: Placement, key: str, missing: str, fallback: bool, network: Network | None) -> Placement:
     if not fallback:
-        hint = f"{_HINT}; fallback = true in [network] omits this feature, and the report names it"
+        hint = f"{_HINT}; set fallback = true in [network] to run without this feature"
         raise UsageError(f"network: {key}: this machine does not support the {missing}", hint=hint)
     omitted = f"This machine does not support the {missing}, so the study ran without it."
     return replace(placement, omitted_features=(*placement.omitted_features, omitted), network=network)
 
 
 def validate_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack], services: Collection[str]) -> None:
-    """Raises UsageError if a limit names a tier without a process, or if clients could not reach a stack. `services`
-    are the names of the services that the study's workloads need."""
+    """Raises UsageError if a tier with a limit has no process, or if clients cannot reach a stack. `services` are the
+    names of the services that the study's workloads need."""
     of_study = {stack.label: stack for stack in stacks}.values()
     started = [stack for stack in of_study if isinstance(stack, Stack)]
     tiers = sorted({tier for stack in started for tier in (stack.manifest.root_tier, *_list_services(stack, services))})
@@ -65,7 +65,7 @@ def validate_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack
             if not stack.takes_address:
                 found = f"{stack.folder / 'stack.toml'}: run.command: found no '{{host}}'"
                 why = "clients cannot reach the loopback address of a stack in a separate network"
-                raise UsageError(f"{found}, expected it as the listening address: {why}")
+                raise UsageError(f"{found}, expected '{{host}}' as the listening address: {why}")
     if placement.advertised_address is None or ip_address(placement.advertised_address).is_loopback:
         return
     for stack in started:

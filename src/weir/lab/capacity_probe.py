@@ -1,7 +1,7 @@
-"""Searches for a server's capacity under a response-time objective, and for its knee.
+"""Searches for a server's capacity under a response-time objective, or for the knee of the server's throughput.
 
-If weir starts the server, each search has a fresh process. Each attempt is a separate load. The server must finish all
-earlier work before an attempt, because an old queue would distort the attempt.
+If weir starts the server, each search has a fresh process. A search makes several attempts: separate loads. In a search
+for the capacity, the server must be idle before each attempt, because an old queue would distort the attempt.
 """
 
 import itertools
@@ -30,7 +30,7 @@ from weir.stats import Attempt, Goal, Knee, SearchResult, search_capacity, searc
 from weir.study.file import Cpus
 
 _PROBE_S = 2.0
-"""Duration of the closed loop that finds the range of the search."""
+"""Duration of the closed loop whose throughput determines the range of searched rates."""
 _ABOVE_PROBE = 1.25
 """First upper bound of the searched rates, as a multiple of the closed loop's throughput."""
 _BELOW_MOST = 1_000.0
@@ -56,11 +56,11 @@ class Target:
     is_fresh: bool
     """Whether each search has a new process of the server."""
     start: Callable[[], AbstractContextManager[RunLoad]]
-    """Returns a context with a server that is ready for loads."""
+    """Returns a context with a server that is ready for loads. The context yields a function that runs a load."""
 
 
 def external_target(plan: LoadPlan) -> Target:
-    """Returns a target for a running server. `plan` has the request and options; each attempt replaces its load."""
+    """Returns a target for a running server. Each attempt uses the request and options of `plan`, and its own load."""
     return Target(plan.title, False, lambda: nullcontext(_make_load_runner(plan)))
 
 
@@ -75,8 +75,8 @@ def open_stack_target(
     seed: int,
     on_step: Callable[[str], None],
 ) -> Iterator[Target]:
-    """Builds a stack. Each search starts, checks, warms up and stops a fresh process of the stack. Raises UsageError if
-    the stack does not serve the workload or CPUs are missing, TargetError if the build failed."""
+    """Builds a stack and yields a target. Each search starts, checks, warms up and stops a fresh process of the stack.
+    Raises UsageError if the stack does not serve the workload or CPUs are missing, TargetError if the build failed."""
     if workload not in stack.serves:
         expected = f"expected a workload that {stack.label} serves: {', '.join(stack.serves)}"
         raise UsageError(f"WORKLOAD: found {workload!r}, {expected}", hint="weir stacks list")
@@ -122,15 +122,15 @@ class CapacityMeasurement:
 
     search: SearchResult
     histogram: bytes | None
-    """Histogram of the response times at the highest rate that met the objective; None if no rate met it."""
+    """Histogram of the response times at this rate; None if no rate met the objective."""
     mean_s: float | None
     reasons: tuple[str, ...]
-    """Problems of the generator during the attempts at the lower and the upper bound."""
+    """Problems of the generator at the two rates between which the capacity lies."""
 
 
 def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[Attempt], None]) -> CapacityMeasurement:
-    """Searches once for a server's capacity. The highest rate is slightly above the throughput of a closed loop with a
-    user for each connection. That rate doubles while the server meets the objective at the highest rate. Raises
+    """Searches once for a server's capacity. The search begins below a rate slightly above the throughput of a closed
+    loop with one user per connection. If the server meets the objective at this rate, weir doubles the rate. Raises
     TargetError if the server is unreachable or does not recover from a load."""
     ends: dict[float, LoadEnd] = {}
     with target.start() as run_load:
@@ -168,7 +168,7 @@ def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[
 
 
 def find_knee(target: Target, *, most_users: int, length_s: float, on_attempt: Callable[[int, float], None]) -> Knee:
-    """Searches once for the knee with closed loops of more and more users. Raises TargetError if no server responds."""
+    """Searches once for the knee, with closed loops of various sizes. Raises TargetError if no server responds."""
     with target.start() as run_load:
 
         def measure(users: int) -> float:
@@ -188,7 +188,7 @@ def _make_load_runner(plan: LoadPlan) -> RunLoad:
 
 
 def _wait_for_rest(run_load: RunLoad, condition: Condition) -> None:
-    """Waits until a single request meets the objective. Raises TargetError if the server does not recover in time."""
+    """Sends single requests until a request meets the objective. Raises TargetError if this takes too long."""
     until = time.monotonic() + _REST_S
     while True:
         end = run_load(ClosedLoad(1, requests_per_user=1), _REST_S)

@@ -27,7 +27,7 @@ from weir.study.study import PlannedCell
 LOAD_S = 3.0
 """Duration of the load with all workloads at once."""
 _CONNECTIONS = 4
-"""Number of connections of each workload. The load keeps the stack busy during checks; weir measures nothing."""
+"""Number of connections of each workload. The load keeps the stack busy during checks; weir does not measure it."""
 ANSWER_S = 20.0
 """Timeout of a response."""
 
@@ -38,13 +38,13 @@ class ConformanceResult:
 
     ready_s: float
     answered: int
-    """Number of requests of the load with a response."""
+    """Number of the load's requests with a correct response."""
     compared: int
     """Number of responses that weir compared with the workload's expectation during the load."""
 
 
 def build_check_cells(stack: Stack, placement: Placement) -> list[PlannedCell]:
-    """Returns a cell for every workload of a stack, for checks only."""
+    """Returns a cell for every workload of a stack. The cells are for checks, not for measurements."""
     settings = stack.settings(len(placement.stack))
     load, method = LoadSpec(duration_s=LOAD_S, timeout_s=ANSWER_S), Method(blocks=1, baseline=stack.label)
     cell = partial(Cell, 0, stack.id, stack.variant, load=ClosedLoad(_CONNECTIONS), settings=settings)
@@ -58,7 +58,7 @@ def check_stack(
     host: Host, services: Services, built: BuiltStack, placement: Placement, *, seed: int
 ) -> ConformanceResult:
     """Starts a stack, checks its responses, loads it, and stops it. `seed` determines the requests' inputs. Raises
-    WrongAnswerError for a wrong response, TargetError for any other failure; the message names the log."""
+    WrongAnswerError for a wrong response, TargetError for any other failure. The error's message names the log."""
     cells = build_check_cells(built.stack, placement)
     # The stack starts only once, with the services of all workloads.
     first = replace(cells[0], services={name: needed for planned in cells for name, needed in planned.services.items()})
@@ -116,7 +116,8 @@ class _FirstFailures(LoadObserver):
 
 
 def _load_workload(planned: PlannedCell, running: RunningStack, placement: Placement, seed: int) -> _WorkloadResult:
-    """Loads a stack with one workload. The generator checks each response, and weir checks further requests."""
+    """Loads a stack with one workload. The generator checks each response of the load. weir also sends and checks
+    requests of its own during the load."""
     workload, inputs = planned.workload, random.Random(f"{seed}/{planned.workload.id}")
     path = planned.stack.find_path(workload.id)
     request = workload.draw(running.base_url, inputs, path=path)

@@ -47,11 +47,11 @@ class TrialContext:
     trial_id: int
     """Id of the trial's row in the run file."""
     inputs: random.Random
-    """Source of random inputs for the checks. The load's request is the same in every trial."""
+    """Generates random inputs for the checks' requests. The load's request is the same in every trial."""
     generator_limit_rps: float | None
-    """Throughput of the generator on a null server with the load of this cell."""
+    """Throughput of the generator on a null server with the load of this cell; None if unknown."""
     phases_s: dict[str, float] = field(default_factory=dict)
-    """Duration of each phase so far."""
+    """A dict from the name of each finished phase to its duration."""
 
     @cached_property
     def placement(self) -> Placement:

@@ -1,9 +1,9 @@
 """Raises the priority of a JVM's compiler threads during the warm-up.
 
-A JVM compiles hot methods on threads of its own. On the stack's CPUs, compiler threads wait behind all threads that
-serve requests. With 20 connections and one CPU, a Spring application served 3,000 requests/s for half a minute. After
-ten seconds of CPU time for its compilers, it served 20,000. So compilers run first during the warm-up, and have normal
-priority under the measured load.
+A JVM compiles frequent methods on separate threads. On the stack's CPUs, these compiler threads wait behind all threads
+that serve requests. With 20 connections and one CPU, a Spring application served 3,000 requests/s for half a minute.
+After ten seconds of CPU time for the compilers, the application served 20,000 requests/s. So weir runs the compilers
+first during the warm-up, and gives them normal priority under the measured load.
 """
 
 import os
@@ -19,7 +19,7 @@ _FIRST = -10
 
 
 def can_raise_priority() -> bool:
-    """Returns whether this process may raise the priority of threads (CAP_SYS_NICE), after a try on a new thread."""
+    """Tries to raise the priority of a new thread, and returns whether this process may do so (CAP_SYS_NICE)."""
     with ThreadPoolExecutor(1) as pool:
         trying = pool.submit(lambda: os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _FIRST))
         return trying.exception() is None
@@ -27,8 +27,8 @@ def can_raise_priority() -> bool:
 
 @contextmanager
 def prioritize_jit_threads(pids: Iterable[int]) -> Iterator[None]:
-    """Raises the priority of the compiler threads of processes and their descendants within the context. Without the
-    right to do so (`can_raise_priority`) nothing changes, and a stack takes longer to warm up."""
+    """Within the context, raises the priority of the compiler threads of processes and their descendants. If weir may
+    not raise priorities (`can_raise_priority`), nothing changes, and a stack takes longer to warm up."""
     known = list(pids)
     # A thread may have ended, or weir lacks the right.
     for thread, _ in _find_jit_threads(known):
@@ -43,7 +43,7 @@ def prioritize_jit_threads(pids: Iterable[int]) -> Iterator[None]:
 
 
 def _find_jit_threads(pids: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yields the ids of each compiler thread and its process, for these processes and their descendants."""
+    """Yields (thread id, process id) for each compiler thread of these processes and their descendants."""
     for pid in pids:
         children: list[int] = []
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Facts about the machine of a run for the run file. The facts do not identify the machine."""
+"""Collects facts about a run's machine for the run file. The facts do not identify the machine."""
 
 import os
 import platform

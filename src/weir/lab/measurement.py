@@ -25,7 +25,7 @@ from weir.stacks.unmanaged import ExternalStack
 from weir.store import Recorder
 
 STACK_ENDED = "stack ended"
-"""Kind of the event "the stack ended under the load"."""
+"""Kind of the event that records the end of the stack during the load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,19 @@ class Measurement:
     recorder: Recorder
     """Recorder with the start time of the load and the samples of the server."""
     reported_result: ReportedResult | None
-    """Report of an external generator, with the rounding of each figure; None for weir's engine."""
+    """Figures in an external generator's report, each with its rounding; None for weir's engine."""
     tap: TrialCapture
     after: PostLoadCheck
     stack_ended: str | None
-    """How the stack ended during the load; None if it still runs."""
+    """How the stack ended during the load; None if the stack still runs."""
     service_ended: str | None
     cut_short_s: float | None
-    """Duration of the load if a process other than weir ended the generator, else None."""
+    """Duration of the load if a process other than weir ended the generator; otherwise None."""
 
 
 def warm_up(trial: TrialContext, running: RunningStack) -> None:
-    """Loads the stack for `method.warmup_s` without a measurement, then pauses. Raises TrialSkippedError if the viewer
-    skips the trial, GeneratorError if an agent was lost."""
+    """Loads the stack for `method.warmup_s` without a measurement, then waits for `method.pause_s`. Raises
+    TrialSkippedError if a viewer skips the trial, GeneratorError if an agent was lost."""
     skip, method = trial.run.controls.skip, trial.method
     with timed(trial.phases_s, "warmup"):
         skip.check()
@@ -74,8 +74,8 @@ def warm_up(trial: TrialContext, running: RunningStack) -> None:
 
 def measure(trial: TrialContext, running: RunningStack, services: RunningServices) -> Measurement:
     """Runs the measured load, samples the stack's processes, and checks the stack afterwards. Raises TrialSkippedError
-    if the viewer skips the trial, GeneratorError if the generator failed, and TargetError if the generator has no
-    result because the stack or a service ended."""
+    if a viewer skips the trial. Raises TargetError if the generator failed because the stack or a service ended, and
+    GeneratorError if the generator failed for another reason."""
     run, planned, phases_s = trial.run, trial.planned, trial.phases_s
     names = [*trial.stack_processes, *services.names]
     recorder, stop = Recorder(trial.writer, trial.trial_id), StopSwitch()
@@ -137,7 +137,7 @@ def _plan(trial: TrialContext, running: RunningStack, duration_s: float) -> Load
 
 
 def _watch_for_steady_state(trial: TrialContext, stop: StopSwitch) -> SteadyWatch:
-    """Returns an observer that stores the intervals, and ends a load before its extension if the load is steady."""
+    """Returns an observer that stores the intervals of a load. The observer ends a steady load before its extension."""
     planned, load = trial.planned, trial.planned.cell.load
     is_constant = can_be_steady(load, planned.duration_s, trial.interval_s) and not planned.load.ends_by_itself
     can_judge = trial.generator == WEIR and is_constant

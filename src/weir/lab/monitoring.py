@@ -1,4 +1,4 @@
-"""Contexts around the load of a trial: they sample the server, time phases, and end the load if the server ends."""
+"""Contexts for the load of a trial: sampling the server, timing phases, and ending the load if the server ends."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -14,7 +14,7 @@ from weir.stacks.unmanaged import ExternalStack
 
 
 def wait_for_end(load: LoadHandle, hosts: Collection[Host], names: Collection[str]) -> LoadEnd:
-    """Waits for the end of a load and returns its result. Raises TargetError if a server's end prevented a result."""
+    """Waits for the end of a load and returns its result. Raises TargetError if a server ended and no result exists."""
     try:
         return load.result()
     except GeneratorError:
@@ -26,7 +26,7 @@ def wait_for_end(load: LoadHandle, hosts: Collection[Host], names: Collection[st
 
 @contextmanager
 def timed(phases_s: dict[str, float], phase: str) -> Iterator[None]:
-    """Records the duration of the context in `phases_s`, in seconds."""
+    """Stores the duration of the context, in seconds, under the name `phase` in `phases_s`."""
     started = time.monotonic()
     try:
         yield
@@ -49,7 +49,7 @@ def sample_stack(
 
 @contextmanager
 def sample_host(host: Host, take_sample: Callable[[Sample], None]) -> Iterator[None]:
-    """Samples the processes of a host within the context. The first and last sample enclose the load."""
+    """Samples the processes of a host within the context, first at its start and last at its end."""
     host.on_sample = take_sample
     host.observe()
     try:
@@ -63,7 +63,7 @@ def sample_host(host: Host, take_sample: Callable[[Sample], None]) -> Iterator[N
 
 @contextmanager
 def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: LoadHandle) -> Iterator[None]:
-    """Ends the load as soon as one of these processes or its host has ended, because the rest is useless."""
+    """Within the context, ends the load if a process in `names` or a host ends: the rest of the load is useless."""
     for host in hosts:
         host.on_exit, host.on_gone = lambda _: load.stop(), load.stop
     try:
@@ -76,5 +76,5 @@ def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: Loa
 
 
 def find_exit(hosts: Collection[Host], names: Collection[str]) -> Ended | None:
-    """Returns the end of the first of these processes that has ended; None while all of them run."""
+    """Returns how a process in `names` ended; None while all of these processes run."""
     return next((ended for name in names for host in hosts if (ended := host.ended(name)) is not None), None)

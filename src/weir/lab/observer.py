@@ -1,7 +1,7 @@
 """Observers of a run, and thread-safe controls that skip the current trial or request another block.
 
-The run's thread calls the methods for steps and trials. The threads that read the streams of load and host call the
-methods for records. An observer must store its input and return at once.
+The run's thread calls an observer's methods for steps and trials. Other threads, which read the records of generator
+and host, call the methods for records. Each method must return at once, so that no thread waits.
 """
 
 import threading
@@ -48,7 +48,7 @@ class SkipControl:
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Makes the trial within the context skippable."""
+        """Allows viewers to skip the trial that runs within the context."""
         with self._lock:
             self._switch = StopSwitch()
             self._requested.clear()
@@ -59,7 +59,7 @@ class SkipControl:
                 self._switch = None
 
     def stops(self, load: LoadHandle) -> AbstractContextManager[None]:
-        """Returns a context that ends `load` when a viewer skips the trial, or at once if a viewer has skipped it."""
+        """Returns a context that ends `load` when a viewer skips the trial, or has already skipped the trial."""
         assert self._switch is not None
         return self._switch.connected(load)
 
@@ -83,11 +83,11 @@ class ExtraBlocks:
 
     @property
     def blocks(self) -> int:
-        """Number of requested blocks so far."""
+        """Number of blocks that viewers have requested so far."""
         return self._blocks
 
     def request(self) -> bool:
-        """Requests one more block. Returns False if the run accepts no further requests."""
+        """Requests one more block. Returns False if the run no longer accepts requests."""
         with self._lock:
             if self._is_over:
                 return False
@@ -95,8 +95,8 @@ class ExtraBlocks:
             return True
 
     def close(self, blocks: int) -> bool:
-        """Refuses further requests if `blocks` is the number of requested blocks. Returns whether the control
-        refuses."""
+        """Refuses all later requests if viewers have requested exactly `blocks` blocks. Returns False if viewers have
+        requested another number; requests then remain possible."""
         with self._lock:
             self._is_over = self._blocks == blocks
             return self._is_over
@@ -117,7 +117,7 @@ class TrialStart:
     number: int
     """Number of the trial in the run, from 1."""
     total: int | None
-    """Number of trials of the whole run; None if the stopping rule decides."""
+    """Number of trials of the whole run; None if the stopping rule determines this number."""
     block: int
     planned: PlannedCell
     left_s: float | None
@@ -128,7 +128,7 @@ class RunObserver(LoadObserver):
     """Observer of one run: receives its progress, and the records of each trial's measured load."""
 
     def on_step(self, text: str) -> None:
-        """Called between trials when the run builds, checks or decides something; `text` describes this step."""
+        """Called when the run does something between trials, such as a build or a check; `text` describes this step."""
 
     def on_trial_start(self, trial: TrialStart) -> None:
         """Called when a trial begins."""
@@ -140,7 +140,7 @@ class RunObserver(LoadObserver):
         """Called when a trial has ended."""
 
     def on_answer(self, blocks: int, labels: Sequence[str]) -> None:
-        """Called when finished trials allow an interim answer about the stacks `labels`, after `blocks` blocks."""
+        """Called after `blocks` blocks, if the trials so far allow an interim answer about the stacks `labels`."""
 
 
 class RunObservers(LoadObservers, RunObserver):

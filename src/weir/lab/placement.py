@@ -1,6 +1,6 @@
 """Chooses CPUs, limits and network for the generator, the stack, the services and weir's control.
 
-These roles have disjoint CPUs if there are enough CPUs. Otherwise the placement lists the shared CPUs.
+Each of these roles has its own CPUs if there are enough CPUs. Otherwise, `Placement.shared` describes shared CPUs.
 """
 
 import os
@@ -14,7 +14,7 @@ from weir.study.file import CpuRequest, Cpus, parse_size
 from weir.study.file import Network as NetworkTable
 
 _ROLES = ("stack", "services", "load", "control")
-"""Roles in the order in which they get CPUs. The first gets the last CPUs: CPU 0 handles most interrupts."""
+"""Roles in the order in which they get CPUs. The stack gets the last CPUs, because CPU 0 handles most interrupts."""
 _WORDS = {"stack": "the stack", "services": "the services", "load": "the generator", "control": "weir's control"}
 
 
@@ -28,15 +28,15 @@ def place(
 ) -> Placement:
     """Assigns CPUs to roles. Raises UsageError if a CPU is not available, or there are too few CPUs.
 
-    Roles with listed CPUs come first, then roles with a count. `auto` roles divide the other CPUs: most CPUs for the
-    stack, one for control. If no CPU is free, control shares the generator's CPUs, because control runs at nice 19 and
-    needs little time. The services then share the stack's CPUs, because they would disturb the generator.
+    Roles with listed CPUs come first, then roles with a count. `auto` roles divide the remaining CPUs: one for control,
+    the others equally, with the stack first. If no CPU remains, control shares the generator's CPUs, because control
+    runs at nice 19 and needs little time. Services would disturb the generator, so they share the stack's CPUs.
 
     Args:
         cpus: `[cpus]` of the study.
         network: the stack's network.
         with_services: whether any stack of the study needs services.
-        stack_cpus: replaces `cpus.stack`; the largest number if the study varies the number.
+        stack_cpus: number of the stack's CPUs instead of `cpus.stack`; if the study varies it, the largest number.
         available: the CPUs that weir may use; default: the process's affinity.
     """
     usable = sorted(os.sched_getaffinity(0) if available is None else available)
@@ -67,8 +67,8 @@ def place(
 
 
 def use_all_cpus(placement: Placement | None = None) -> Placement:
-    """Returns a placement of every role on all CPUs of `placement` (None: all CPUs that weir may use), for work without
-    a measurement."""
+    """Returns a placement for work without a measurement: stack, services and control use all CPUs of `placement`.
+    None: all CPUs that weir may use."""
     placement = placement or place(Cpus())
     usable = tuple(sorted({cpu for role in _ROLES for cpu in getattr(placement, role)}))
     return replace(placement, load=usable[:1], stack=usable, services=usable, control=usable, shared=())
@@ -92,7 +92,7 @@ def _take_listed(role: str, wish: list[int], usable: Sequence[int]) -> tuple[int
 
 
 def _share_rest(roles: Sequence[str], free: int) -> dict[str, int]:
-    """Divides the `free` CPUs among the `auto` roles; the first roles get more. A role that must share gets 0."""
+    """Divides `free` CPUs among the `auto` roles; the first roles get more. A role that must share CPUs gets 0."""
     for_control = 1 if "control" in roles and free >= len(roles) else 0
     others = [role for role in roles if role != "control"]
     if len(others) > free:
@@ -123,7 +123,7 @@ def _build_network(table: NetworkTable | None) -> Network | None:
 
 
 def _note_shared_cpus(placement: Placement) -> Placement:
-    """Returns the placement with sentences about shared CPUs, and about TCP work that counts for another role."""
+    """Returns the placement with sentences about shared CPUs, and about TCP work on another role's CPUs."""
     cpus = {role: set(getattr(placement, role)) for role in _ROLES}
     notes = []
     for one, other in combinations(("load", "stack", "services"), 2):
@@ -136,5 +136,5 @@ def _note_shared_cpus(placement: Placement) -> Placement:
             notes.append(f"weir's control shares {where}, at nice 19.")
     if not cpus["load"] & cpus["stack"]:
         path = "On loopback" if placement.network is None else "On a veth pair"
-        notes.append(f"{path} part of the receiver's TCP work is charged to the sender's CPU.")
+        notes.append(f"{path}, the kernel does part of the receiver's TCP work on the sender's CPU.")
     return replace(placement, shared=tuple(notes))

@@ -31,8 +31,8 @@ class PostLoadCheck:
 def check_after_load(
     trial: TrialContext, running: RunningStack, services: RunningServices, before: Readings, load: LoadSummary
 ) -> PostLoadCheck:
-    """Checks the stack and the services after a load; all of them must still run. `before` contains the services'
-    readings from right before the load, `load` is the summary of the whole load."""
+    """Checks the stack and the services after a load; all of them must still run. `before` contains the readings of the
+    services right before the load. `load` is the summary of the whole load."""
     stack, workload, timeout_s = trial.planned.stack, trial.planned.workload, trial.planned.load.timeout_s
     check, path = PostLoadCheck(), stack.find_path(workload.id)
     try:

@@ -1,4 +1,4 @@
-"""Orders trials: each block has a random order, and rejected trials run again after a later block. Pure."""
+"""Orders trials: each block has a random order, and rejected trials run again after a later block."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -43,8 +43,8 @@ def schedule(
 ) -> Iterator[Slot]:
     """Yields block, position and cell of every missing trial, block by block.
 
-    A rejected trial runs again after a later block, at most `retries` times; after the last block, retries run in
-    separate rounds. With a head start, all short trials of the head start's blocks run before the long trials.
+    A rejected trial runs again after a later block, at most `retries` times. After the last block, retries run in
+    separate rounds. `head_start` lets the short trials of the first blocks run before all long trials.
 
     Args:
         cells: every cell of a block.
@@ -52,7 +52,7 @@ def schedule(
         seed: determines the random order of each block.
         retries: maximum number of retries of a rejected trial.
         done: finished trials; the caller adds each trial before it takes the next one.
-        head_start: the short trials that run first.
+        head_start: the cells with short trials, and the number of blocks; None: every block has all cells.
         should_continue: called with the number of blocks and their cells, after the head start and each later block;
             False ends the run.
         has_budget_left: called before each retry after the last block.

@@ -1,4 +1,4 @@
-"""The process of a service: a host starts the process in a separate tier, and stops it at the end."""
+"""Runs the process of a service under a host, in a separate tier."""
 
 import os
 import socket
@@ -28,19 +28,19 @@ class ServiceProcess:
 
     place: ServiceHost
     name: str
-    """Name of the service, the process and the tier."""
+    """Common name of the service, its process and its tier."""
     log: Path
     """File for the output of the process, on this machine unless `is_log_there`."""
     cpus: tuple[int, ...]
     """CPUs of the process; empty: all CPUs of the machine."""
     limits: Limits | None
     is_log_there: bool = False
-    """Whether `log` is a file of the service's machine."""
+    """Whether `log` is on the machine `place`."""
 
     @classmethod
     def plan(cls, place: ServiceHost, name: str, placement: Placement, log: Path) -> "ServiceProcess":
-        """Returns the process of a service, with the tier's limits, on the services' CPUs or else the stack's CPUs. On
-        another machine the process gets all CPUs, because a placement contains only CPUs of this machine."""
+        """Returns the process of a service with its tier's limits and the services' CPUs (if none, the stack's CPUs).
+        On another machine, the process gets all CPUs, because a placement contains only CPUs of this machine."""
         cpus = placement.services or placement.stack if place.node is None else ()
         return cls(place, name, log, cpus, placement.limits.get(name))
 
@@ -48,8 +48,8 @@ class ServiceProcess:
     def running(
         self, command: Sequence[str], connect: Callable[[], T], *, cwd: Path, user: User | None = None
     ) -> Iterator[T]:
-        """Starts the process and waits until it is ready, yields the result of `connect`, and finally stops the
-        process. See `wait` for `connect` and errors. `user` is the user of the process; None: weir's user."""
+        """Starts the process, waits until it is ready, and yields the result of `connect`. Finally stops the process.
+        See `wait` for `connect` and errors. `user` is the user of the process; None: weir's user."""
         with nullcontext(self.log) if self.is_log_there else self.place.logged(self.log) as written:
             self.place.host.start(
                 self.name,
@@ -90,7 +90,7 @@ class ServiceProcess:
 
 
 def probe_port(name: str, port: int, address: str = LOOPBACK) -> None:
-    """Connects to a port. Raises TargetError if no server listens on it."""
+    """Connects to a port. Raises TargetError if no server listens on the port."""
     try:
         socket.create_connection((address, port), timeout=1).close()
     except OSError as error:
@@ -98,5 +98,5 @@ def probe_port(name: str, port: int, address: str = LOOPBACK) -> None:
 
 
 def build_environment() -> dict[str, str]:
-    """Returns the environment of a service, without the user's variables, which could change the service's settings."""
+    """Returns a service's environment. The user's variables are absent, because they could change the service."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": "/nonexistent", "TZ": "UTC"}

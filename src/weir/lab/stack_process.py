@@ -1,5 +1,5 @@
 """Starts, checks and stops a stack. The host starts the stack, and stops it with all its descendants. weir waits until
-the stack is ready and checks its responses. weir only checks an external stack."""
+the stack is ready and checks its responses. An external stack already runs, so weir only checks its responses."""
 
 import os
 import random
@@ -68,8 +68,8 @@ class RunningStack:
 
 
 def find_free_port(wanted: int = 0) -> int:
-    """Returns a port that is free on all addresses of this machine: the wanted port, or any port outside the ephemeral
-    range. Ephemeral ports are unsafe, because other processes may use them before the server listens. Raises
+    """Returns a port that is free on all addresses of this machine: the wanted port; if 0, any port. Prefers ports
+    below the ephemeral range, because another process may take an ephemeral port before the server listens. Raises
     TargetError if the wanted port is in use."""
     if wanted:
         try:
@@ -113,18 +113,19 @@ def running_stack(
     check: CheckAnswers = check_answers,
     watch_writes: bool = False,
 ) -> Iterator[RunningStack]:
-    """Starts a stack, waits until it is ready, checks its responses, and stops it; only checks an external stack.
-    Raises TargetError (with the log's path) if the stack fails or responds wrong, NotWrittenError if the disk is full.
+    """Starts a stack, waits until it is ready, checks its responses, and finally stops it. Neither starts nor stops an
+    external stack. Raises TargetError (with the log's path) if the stack fails or a response is wrong, NotWrittenError
+    if the disk is full.
 
     Args:
         host: starts and stops the stack's processes.
-        built: the built stack; None for an external one.
+        built: the built stack; None for an external stack.
         planned: the cell, with workload, settings and number of processes.
         placement: the CPUs for all processes of the stack together, limits and network.
         logs: a file for the output of each process.
         inputs: generates the random inputs of the check.
         fields: values of the services' fields in the stack's manifest.
-        front: starts a proxy in front of the ready stack; the check uses the proxy. None: no proxy.
+        front: starts a proxy in front of the ready stack; weir also checks the proxy's responses. None: no proxy.
         port: port of the first process; 0: any free port.
         check: checks the responses of each process.
         watch_writes: whether `RunningStack.ended` lists files that the stack wrote outside its folder. Needs root.
@@ -181,7 +182,7 @@ def _wait_until_all_ready(
 
 
 def _explain_other_port(pid: int, base_url: str) -> tuple[str, str] | None:
-    """Returns a text about the ports on which a process listens, and a hint; None if it listens on its own port."""
+    """Returns a text about the ports on which a process listens, and a hint. None: it listens on `base_url`'s port."""
     port, found = urlsplit(base_url).port, find_listening_ports(pid)
     if port in found:
         return None
@@ -277,14 +278,14 @@ def _explain_early_end(host: Host, name: str) -> str | None:
 
 @contextmanager
 def _add_log_to_errors(stack: Stack, log: Path) -> Iterator[None]:
-    """Adds the stack's name and the path of its log to a TargetError. Adds the log's last lines for a user's command."""
+    """Adds the stack's name and log path to a TargetError. If the stack is a user's command, adds the last lines."""
     try:
         yield
     except TargetError as error:
         text = f"{stack.title if stack.in_place else stack.label}: {error.message}"
         if not os.statvfs(log.parent).f_bavail:
             # A full disk can end a server that writes its log. The server is not at fault, and retries would fail, too.
-            raise NotWrittenError(f"{text}; no space is left for its log {log}", hint=CHECK_SPACE) from None
+            raise NotWrittenError(f"{text}; no space is left for the log {log}", hint=CHECK_SPACE) from None
         printed = log.read_text(errors="replace").strip()
         if not stack.in_place:
             raise type(error)(f"{text}; log: {log}", hint=error.hint or f"weir stacks check {stack.label}") from None
@@ -293,7 +294,7 @@ def _add_log_to_errors(stack: Stack, log: Path) -> Iterator[None]:
 
 
 def _create_log(log: Path) -> None:
-    """Creates an empty log, or empties the log of a killed weir. Raises NotWrittenError if weir cannot write to it."""
+    """Creates an empty log, or empties an earlier log. Raises NotWrittenError if weir cannot write to the log."""
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_bytes(b"")

@@ -1,8 +1,8 @@
-"""Finds the part of a trial's load that counts: the part after the last change of level, if it is long and steady.
+"""Finds the part of a trial's load that counts: the steady part at its end; without a steady part, the whole load.
 
-The ramp of the users is warm-up and never counts. weir starts the load and its extension as one load. If the load is
-steady at the end of the study's window, weir ends the load there. Otherwise the load continues to the end of the
-extension, without a gap.
+The ramp of the users is warm-up and never counts. weir starts a load that is longer than the study's duration. If the
+load is steady at the end of this duration, weir ends the load there. Otherwise, the load continues without a gap: its
+extension begins.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ from weir.model.records import Interval
 from weir.model.run_types import MeasurementWindow, Segment
 
 MIN_POINTS = 30
-"""Minimum number of intervals for a steady state. `stats.steady`, a slow import, has the same value."""
+"""Minimum number of intervals for a steady state. Equal to `stats.steady.POINTS`, which is slow to import."""
 _TARGET_POINTS = 60
-"""Approximate number of points after intervals are merged. In a window of up to 30 s, a point covers 100 to 500 ms;
+"""weir merges intervals into about this number of points. In a window of up to 30 s, a point then covers 100 to 500 ms;
 shorter points are mostly noise."""
 
 
@@ -28,9 +28,9 @@ def can_be_steady(load: Load, duration_s: float, interval_s: float) -> bool:
 
 
 def find_window(intervals: Sequence[Interval], *, asked_s: float, level_from_s: float = 0.0) -> MeasurementWindow:
-    """Returns the part of a load that counts, from the ordered intervals of the whole load. `asked_s` is the study's
-    duration; a load is extended if it is more than 10 % longer. `level_from_s` is the start of the constant part;
-    earlier intervals do not count."""
+    """Returns the part of a load that counts. `intervals` are all intervals of the load, in order. `asked_s` is the
+    study's duration; a load that lasted over 10 % longer counts as extended. `level_from_s` is the start of the load's
+    constant part; earlier intervals do not count."""
     end_s = intervals[-1].end_s if intervals else 0.0
     points = _merge_intervals([one for one in intervals if one.start_s >= level_from_s - 1e-6])
     if len(points) < MIN_POINTS:
@@ -53,7 +53,7 @@ def find_window(intervals: Sequence[Interval], *, asked_s: float, level_from_s: 
     drift = found.drift
     if found.drifts and drift is not None:
         by = f"{drift.value * 100:+.1f} %, more than {TOLERANCE:.0%}"
-        why = f"the last level, from {start_s:.1f} s on, drifts by {by}"
+        why = f"the last level (after {start_s:.1f} s) drifts by {by}"
     else:
         lasts = f"lasts for {found.share:.0%} of the load, less than {MIN_STEADY_SHARE:.0%}"
         why = f"the last level begins at {start_s:.1f} s of {end_s:.1f} s and {lasts}"
@@ -62,23 +62,23 @@ def find_window(intervals: Sequence[Interval], *, asked_s: float, level_from_s: 
 
 
 def use_whole_load(end_s: float, why: str) -> MeasurementWindow:
-    """Returns a window that covers the whole load, with unknown steadiness. `why` is the reason."""
+    """Returns a window that covers the whole load. `why` is the reason why weir does not know whether it is steady."""
     return MeasurementWindow(0.0, end_s, None, why)
 
 
 @dataclass(slots=True)
 class SteadyWatch(LoadObserver):
-    """Observer that stores the intervals of a load, and ends a steady load at the end of the study's window."""
+    """Observer that stores the intervals of a load, and ends a steady load after the study's duration."""
 
     asked_s: float
-    """Length of the study's window."""
+    """The study's duration of a load, without an extension."""
     end_load: Callable[[], None]
     level_from_s: float = 0.0
     """Start of the load's constant part."""
     can_judge: bool = True
     """Whether the load can have a steady state."""
     may_end_load: bool = True
-    """Whether the load has an extension, which a steady load does not need."""
+    """Whether this observer may end the load: it has an extension, and a steady load does not need an extension."""
     has_ended_load: bool = False
     has_judged: bool = False
     intervals: list[Interval] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""Decides when a run has enough blocks, by the width of confidence intervals or by time, not by a p-value. Pure.
+"""Decides when a run has enough blocks: by number, by time or by the width of confidence intervals, never by p-values.
 
-A run that stops as soon as p is below 0.05 will finally find a difference between identical systems. The width of a
-confidence interval does not depend on the measured difference.
+A run that stops as soon as p is below 0.05 will sooner or later find a difference between identical systems. The width
+of a confidence interval does not depend on the measured difference, so a stop by width favors no difference.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def is_narrow(precisions: "Sequence[Precision]", width: float) -> bool:
 
 
 def describe_wide_intervals(precisions: "Sequence[Precision]", width: float) -> str:
-    """Returns a text about the widest interval, the blocks that it needs, and the number of other wide intervals."""
+    """Returns a text: the widest interval, the blocks until it is narrow, and the number of other wide intervals."""
     missing = [one for one in precisions if one.half_width is None or one.half_width > width]
     if not missing:
         return "every interval is narrow enough" if precisions else "there is nothing to compare"
@@ -75,6 +75,6 @@ def describe_wide_intervals(precisions: "Sequence[Precision]", width: float) -> 
     known = None if worst.half_width is None else f"is known to ±{worst.half_width:.1%}, expected ±{width:.1%}"
     text = f"{worst.name} {known or 'has no interval yet'}"
     if worst.blocks_needed is not None:
-        text += f", which needs about {worst.blocks_needed} blocks"
+        text += f" (after about {worst.blocks_needed} blocks)"
     others = len(missing) - 1
-    return text + (f", and {others} more {'is' if others == 1 else 'are'} too wide" if others else "")
+    return text + (f"; {others} more interval{' is' if others == 1 else 's are'} too wide" if others else "")

@@ -44,7 +44,7 @@ from weir.study.machine_needs import read_machine, require_generators, require_r
 from weir.study.study import PlannedCell, Study, parse_study
 
 _CONTENTS = "stack_contents"
-"""Key of a run's environment, for digests of the stacks' files: a resumed run must use the same files."""
+"""Key in a run's environment for digests of the stacks' files. A resumed run must use the same files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,14 @@ class RunSetup:
     load_source: LoadSource = LOCAL
     """The machines on which weir's own engine generates the loads."""
     services_on: ServiceHost | None = None
-    """The machine for services; None: beside their stacks."""
+    """The machine for services; None: services run beside their stacks."""
     checked: Iterable[str] = ()
     """Labels of stacks whose responses the caller has already checked."""
 
 
 def start(study: Study, folder: Path, setup: RunSetup, *, command: str) -> Path:
-    """Runs a study and writes a new run file to a folder without a run. Returns the path of the run file. `command`
-    reproduces the run; the report shows it.
+    """Runs a study and writes a new run file to a folder without a run. Returns the path of the run file. The
+    report shows `command`, with which a user can repeat the run.
 
     Raises:
         UsageError: the study does not fit this machine, something is missing, or the folder contains a run.
@@ -154,7 +154,7 @@ def resume(path: Path, setup: RunSetup) -> Path:
     is_local = setup.load_source.address is None
     if (info.placement.advertised_address is None) != is_local:
         had, hint = ("had", "add --cluster ADDRESS") if is_local else ("had no", "omit --cluster")
-        message = f"{path}: the run's finished loads {had} agents on a cluster, expected the same for its other trials"
+        message = f"{path}: the run's finished loads {had} agents on a cluster, expected the same for other loads"
         raise UsageError(message, hint=hint)
     placement = _place_for_agents(plan_placement(study, setup.services_on), study, setup.load_source)
     cells = study.cells(len(placement.stack))
@@ -180,7 +180,7 @@ def _open_run(study: Study, folder: Path, placement: Placement, setup: RunSetup)
 def _require_same_run(
     path: Path, info: RunInfo, stored_cells: Sequence[Cell], placement: Placement, cells: Sequence[PlannedCell]
 ) -> None:
-    """Raises UsageError if the placement, the cells or the environment differ from those of a run."""
+    """Raises UsageError if placement, cells or environment are not those of the run that weir resumes."""
     if placement.agent_threads != info.placement.agent_threads:
         threads, had_threads = (",".join(map(str, one.agent_threads)) for one in (placement, info.placement))
         had_flags = f"--agents {len(info.placement.agent_threads)} --agent-threads {had_threads}"
@@ -192,8 +192,8 @@ def _require_same_run(
         found, had = (place or "beside their stacks" for place in (placement.services_on, info.placement.services_on))
         raise UsageError(f"{path}: services: found the place {found!r}, expected the run's place {had!r}")
     if placement != info.placement or [one.cell for one in cells] != stored_cells[: len(cells)]:
-        text = f"{path}: found another machine or other stacks than in the run, expected the same for comparable trials"
-        raise UsageError(text, hint=f"weir run {info.study}")
+        text = f"{path}: found another machine or other stacks, expected the run's machine and stacks"
+        raise UsageError(f"{text}: other trials would not be comparable", hint=f"weir run {info.study}")
     have = _hash_stacks(cells)
     environment = {**info.environment, **describe_environment(), _CONTENTS: have}
     differ = compare_environments(info, replace(info, environment=environment, weir_version=__version__))
@@ -201,7 +201,7 @@ def _require_same_run(
     differ += [f"the files of {label}" for label, content in had.items() if have.get(label) != content]
     if differ:
         changed = f"{path}: the environment has changed since the run began: {'; '.join(differ)}"
-        raise UsageError(f"{changed}; expected the same for its other trials", hint=f"weir run {info.study}")
+        raise UsageError(f"{changed}; expected the same for the remaining trials", hint=f"weir run {info.study}")
 
 
 def _hash_stacks(cells: Sequence[PlannedCell]) -> dict[str, str]:
@@ -212,7 +212,7 @@ def _hash_stacks(cells: Sequence[PlannedCell]) -> dict[str, str]:
 def _run_all(
     run: RunContext, cells: Sequence[PlannedCell], prepared: "_PreparedStacks", writer: RunWriter, earlier: list[Trial]
 ) -> None:
-    """Runs all missing blocks of the study's cells, then the further points of a study with `refine`."""
+    """Runs all missing blocks of the study's cells, then further points near crossings if the study has `refine`."""
 
     def run_cells(wanted: Sequence[PlannedCell]) -> None:
         ids = {one.cell.id for one in wanted}
@@ -297,16 +297,17 @@ def _stack_failed(reader: RunReader, trial: Trial) -> bool:
 
 
 def _read_max_rates(cells: Sequence[PlannedCell], writer: RunWriter) -> Callable[[PlannedCell], float | None]:
-    """Returns a function that looks up the generator's limit for the load of a cell in the run file."""
+    """Returns a function from a cell to the generator's limit for the cell's load, which the run file contains."""
     max_rates: dict[str, float] = writer.info.environment.get("generator_max_rate_rps", {})
     by_load = _index_loads(cells)
     return lambda planned: max_rates.get(str(by_load[planned.load_key].cell.id))
 
 
 def plan_placement(study: Study, services_on: ServiceHost | None = None) -> Placement:
-    """Returns the placement of a study. If a study varies the stack's CPUs, the placement has the largest number.
+    """Returns the placement of a study. If the study varies the number of the stack's CPUs, takes the largest number.
 
-    Raises UsageError for too few CPUs, missing rights to limit or isolate, or services that must be on this machine.
+    Raises UsageError if this machine lacks CPUs or does not support the limits or the network. Also raises UsageError
+    if `cpus.services` names CPUs of this machine, but the services run on another machine.
     """
     cpus, varied = study.file.cpus, study.file.matrix.cpus
     cells = study.cells(1)
@@ -341,30 +342,30 @@ def _find_services_machine(study: Study, services: Sequence[str], place: Service
         return None
     if not in_front and study.file.cpus.services != "auto":
         found = f"cpus.services: found {study.file.cpus.services!r} together with a node for services, {place.node}"
-        raise UsageError(f"{found}, expected no cpus.services", hint="--services-here runs them beside their stacks")
+        raise UsageError(f"{found}, expected no cpus.services", hint="add --services-here, or omit cpus.services")
     return place.node
 
 
 def _index_loads(cells: Sequence[PlannedCell]) -> dict[Hashable, PlannedCell]:
-    """Returns the first cell with each load: the generator's limit depends only on the load."""
+    """Returns a dict from load to the first cell with this load: the generator's limit depends only on the load."""
     return {planned.load_key: planned for planned in reversed(cells)}
 
 
 @dataclass(slots=True)
 class _PreparedStacks:
-    """The built stacks of a run, whose responses weir has checked."""
+    """The stacks of a run that weir has built and checked."""
 
     run: RunContext
     built: dict[str, BuiltStack] = field(default_factory=dict)
     verified: set[tuple[str, str]] = field(default_factory=set)
-    """Pairs of a stack's label and a workload's id."""
+    """Stack label and workload id of each passed check."""
 
     def has(self, planned: PlannedCell) -> bool:
-        """Returns whether the stack of a cell is ready for its workload."""
+        """Returns whether weir has checked the stack of a cell with the cell's workload."""
         return (planned.stack.label, planned.workload.id) in self.verified
 
     def prepare(self, cells: Sequence[PlannedCell]) -> None:
-        """Builds and checks each stack of these cells once. Raises TargetError if a stack fails."""
+        """Builds each stack of these cells and checks each workload, once. Raises TargetError if a stack fails."""
         run = self.run
         for planned in cells:
             label = planned.stack.label
@@ -382,14 +383,14 @@ class _PreparedStacks:
 
 
 def run_build_command(host: Host, argv: list[str], cwd: Path, env: dict[str, str], log: Path) -> int:
-    """Runs a build under the host, so that the build ends with weir. Returns the exit status of the build."""
+    """Runs a build command and returns its exit status. The host ends the command if weir ends."""
     # A build may use every CPU, because no measurement runs.
     ended = host.run("build", argv, cwd=cwd, env=env, log=log, cpus=range(os.cpu_count() or 1))
     return ended.exit_code if ended.exit_code is not None else 128 + (ended.signal or 0)
 
 
 def build_stack(host: Host, stack: Stack, on_step: Callable[[str], None]) -> BuiltStack:
-    """Builds a stack under the host, so that a build ends with weir."""
+    """Builds a stack. The host ends a running build if weir ends."""
     return build(
         stack, partial(run_build_command, host), on_build=lambda log: on_step(f"building {stack.label} (log: {log})")
     )

@@ -1,4 +1,4 @@
-"""Runs one trial: starts, checks, warms up, loads and stops a fresh process of the stack. No process remains.
+"""Runs one trial: starts, checks, warms up, loads and stops a fresh process of the stack.
 
 Module `measurement` warms up and measures; module `trial_result` judges.
 """
@@ -110,7 +110,7 @@ def _failure_reason(error: TargetError) -> Reason:
 
 
 def _find_dropped_processes(logs: Mapping[str, Path], processes: int, failures: Failures) -> Iterator[Reason]:
-    """Yields a reason for each proxy that sent no requests to a process for a while: the figures lack the process."""
+    """Yields a reason for each proxy that sent no requests to one of the stack's processes for a while."""
     for name, log in logs.items():
         addresses = find_dropped_servers(log.read_text(errors="replace")) if log.exists() else ()
         if addresses:
@@ -123,7 +123,7 @@ def _find_dropped_processes(logs: Mapping[str, Path], processes: int, failures: 
 
 def _judge_ends(stopped: RunningStack) -> Iterator[Reason]:
     """Yields a reason for each process that the kernel killed at its memory limit, even if the stack continued. Also
-    yields notes on processes that ignored SIGTERM or left processes or files, which do not affect the figures."""
+    yields notes on processes that ignored SIGTERM or left processes or files. These notes do not reject the trial."""
     for ended in stopped.ended:
         if ended.out_of_memory:
             fact = f"{ended.name} ended {ended.how}"

@@ -1,4 +1,4 @@
-"""The generator of a trial: starts its load, lists its files, and measures its limit on a null server."""
+"""Starts the load of a trial's generator, lists the generator's files, and measures its limit on a null server."""
 
 import math
 import shutil
@@ -26,8 +26,8 @@ def begin_load(
     folder: Path,
     load_source: LoadSource = LOCAL,
 ) -> LoadHandle:
-    """Starts a load with weir's engine on the machines of `load_source`, or with another generator. The other generator
-    writes its output and files to `folder`, and `observer` only gets the start of its load. Raises UsageError if the
+    """Starts a load with weir's engine on the machines of `load_source`, or with another generator. Another generator
+    writes output and files to `folder`, and reports only the start of its load to `observer`. Raises UsageError if the
     generator is not installed or does not support this load, GeneratorError if the generator does not start."""
     if generator == WEIR:
         return load_source.start(plan, observer)

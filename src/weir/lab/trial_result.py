@@ -1,4 +1,4 @@
-"""Turns a measurement into the result of its trial: the figures of the window that counts, and the verdict."""
+"""Turns a measurement into a trial's result: the figures of the part of the load that counts, and the verdict."""
 
 from base64 import b64encode
 
@@ -24,7 +24,7 @@ from weir.stacks.unmanaged import ExternalStack
 def judge_measurement(
     trial: TrialContext, measured: Measurement, running: RunningStack, services: RunningServices
 ) -> TrialResult:
-    """Returns the trial's result. The caller adds reasons from the later stop of the stack."""
+    """Returns the trial's result. The caller later adds reasons from the end of the stack."""
     # weir measured the limit with all agents, so the limit does not apply to fewer agents.
     has_limit = FEWER_AGENTS not in measured.end.summary.verdict.kinds
     limit_rps = trial.generator_limit_rps if has_limit else None

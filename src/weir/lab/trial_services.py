@@ -1,4 +1,4 @@
-"""The services of a run. weir downloads and fills each database once, and starts it on a fresh copy for every trial.
+"""The services of a run. weir fills each database once, and starts it on a fresh copy of its data for every trial.
 
 A copy of the data folder resets a database exactly. On a user's own server, weir creates a fresh database instead.
 Upstreams have no state. Databases and upstreams may run on another machine; a proxy runs beside its stack.
@@ -45,7 +45,7 @@ DATABASE = "weir"
 """Name of a trial's database."""
 _STACK_LOGIN = "app"
 _UNUSED_PORT = 9
-"""The port of the discard protocol, on which no server listens."""
+"""Port for an upstream that a workload does not use: the discard protocol's port, on which no server listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class RunningServices:
         return {one.id: one.session.counters(one.address.database) for one in self.databases}
 
     def work_since(self, before: "Readings", summary: LoadSummary) -> tuple[ServiceWork, ...]:
-        """Returns the work of each database since `before`."""
+        """Returns the work of each database since the readings `before`."""
         counters = self.counters().items()
         return tuple(compute_work(name, before.counters[name], after, summary) for name, after in counters)
 
     def values(self, workload: Workload) -> dict[str, int]:
-        """Runs the queries of the workload's invariants. Returns the results by the invariants' names."""
+        """Runs the queries of the workload's invariants. Returns a dict from invariant name to result."""
         found: dict[str, int] = {}
         # weir has no access to an external stack's database.
         for holder in [one for one in self.databases if one.dataset == workload.dataset][:1]:
@@ -113,7 +113,7 @@ class Readings:
 
 
 def list_started_services(cells: Iterable[PlannedCell]) -> list[str]:
-    """Returns the names of the cells' services that weir starts: all except servers of the user's own."""
+    """Returns the names of the cells' services that weir starts: all except the user's own servers."""
     names = {name for planned in cells for name in planned.services}
     return sorted(name for name in names if read_service(name).own_url is None)
 
@@ -150,8 +150,8 @@ class Services(Closing):
     ) -> Iterator[RunningServices]:
         """Starts the services of a cell and finally stops them. `log_of` returns the log file of a service.
 
-        Raises UsageError if no service has the workload's dataset, a tool is missing, or a variable is not a valid URL;
-        TargetError if a package cannot be downloaded, or a server does not start or respond.
+        Raises UsageError if no service has the workload's dataset, a tool is missing, or a variable for the user's own
+        server has no valid URL. Raises TargetError if a download fails, or a server does not start or respond.
         """
         stack, needs = planned.stack, planned.services
         _require_dataset(planned)
@@ -209,7 +209,8 @@ class Services(Closing):
         port: int = 0,
         watch_writes: bool = False,
     ) -> Iterator[tuple[RunningServices, RunningStack]]:
-        """Starts the services and the stack of a cell outside a trial. The logs `…-NAME.log` are beside the build."""
+        """Starts the services and the stack of a cell outside a trial. The logs are beside the build, and
+        their names contain `name`."""
 
         def name_log(suffix: str) -> Path:
             assert built is not None
@@ -311,7 +312,7 @@ class Services(Closing):
     def _prepare(
         self, service: DatabaseService, kind: DatabaseKind, needed: Needed, process: ServiceProcess
     ) -> _PreparedDatabase:
-        """Returns a data folder with the dataset, from a server that weir has stopped."""
+        """Returns a data folder with the dataset, which no server uses. Fills the folder at the first call."""
         key = service.id, needed.dataset
         if key not in self._prepared:
             name = f"{service.id}-{needed.dataset or 'empty'}"
@@ -326,7 +327,7 @@ class Services(Closing):
     def _fill(
         self, name: str, service: DatabaseService, kind: DatabaseKind, needed: Needed, process: ServiceProcess
     ) -> _PreparedDatabase:
-        """Creates and fills a data folder of this name."""
+        """Creates and fills a data folder with the name `name`."""
         place, folder = self._place, self._folder(self._place)
         programs = fetch_package(service, on_fetch=lambda what: self._on_step(f"fetching {service.title}: {what}"))
         programs = folder.programs(service.id, programs)
@@ -369,7 +370,7 @@ class Services(Closing):
     def _serve(
         self, prepared: _PreparedDatabase, settings: Mapping[str, str], process: ServiceProcess
     ) -> Iterator[tuple[Session, Address]]:
-        """Starts a server on a data folder. Yields weir's own connection and its login."""
+        """Starts a server on a data folder. Yields weir's own connection, and its address and login."""
         place, kind = self._place, prepared.kind
         admin = kind.admin(place.free_port(), place.address)
         command = kind.serve(prepared.programs, prepared.data, prepared.scratch, admin.host, admin.port, settings)

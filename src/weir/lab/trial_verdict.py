@@ -1,7 +1,7 @@
-"""Judges the validity of a trial. Pure functions return reasons for figures; all thresholds are at the top.
+"""Judges whether a trial's figures are valid. Pure functions look for reasons against the figures.
 
 A figure can be wrong for three reasons: an influence of the generator, of weir or of another machine; no steady state;
-or failed requests and wrong responses. Each rule looks for one of these reasons.
+or failed requests and wrong responses. Each rule looks for one of these reasons. All thresholds are at the top.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,15 +17,15 @@ from weir.study.file import Failures, Invariant
 MAX_RATE_SHARE = 0.5
 """Maximum measured throughput, as a share of the generator's highest rate."""
 SATURATED_SHARE = 0.9
-"""Above this share of the generator's highest rate (accurate to 10 %), the generator limits the throughput."""
+"""If a busy generator exceeds this share of its highest rate (accurate to 10 %), the generator is the limit."""
 BEYOND_MAX_RATE = 1.2
-"""A throughput above this multiple of the highest rate shows that the measured highest rate is too low."""
+"""If the throughput exceeds the generator's highest rate by this factor, the measured highest rate is too low."""
 LAG_SHARE = 0.10
-"""Maximum schedule lag, as a share of the response time."""
+"""Maximum p99 of the schedule lag, as a share of the median response time."""
 STEAL_SHARE = 0.02
 """Maximum share of the stack's CPU time that the hypervisor may take."""
 RETRANSMIT_SHARE = 0.001
-"""Maximum TCP retransmissions per request: each adds 200 ms or more to a response time."""
+"""Maximum TCP retransmissions per request. Each retransmission adds 200 ms or more to a response time."""
 COUNT_SHARE = 0.01
 """Maximum difference between the request counts of generator and kernel, beyond two requests per connection."""
 
@@ -74,7 +74,7 @@ _ADVICE: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Inputs of a verdict. None means unknown and causes no reason, unless the field says otherwise."""
+    """Inputs of a verdict. None means unknown and causes no reason, unless the text of a field differs."""
 
     stack: str
     load: LoadSummary
@@ -93,10 +93,10 @@ class Facts:
     """Name of the service that ended during the load, with its exit status or signal."""
     after: PostLoadCheck = field(default_factory=PostLoadCheck)
     cut_short_s: float | None = None
-    """Time from the start of the load until a process other than weir ended the generator."""
+    """Time from the start of the load until a process other than weir ended the generator; None if none did."""
     lag_p99_us: float | None = None
     resources: StackResources | None = None
-    """Resources that the server used in `window`; None if the samples of its processes do not cover the load."""
+    """The server's use of resources in `window`; None if the samples of its processes do not cover the load."""
     processes_unknown: bool = False
     """Whether the server is external and the study does not name the server's processes."""
     load_shares_stack_cpu: bool = False
@@ -107,7 +107,7 @@ class Facts:
     requests_in_kernel: int | None = None
     """Number of requests in the packet capture; None if the capture is incomplete."""
     not_tapped: str = ""
-    """Reason why the packet capture failed; empty if there is none."""
+    """Reason why the packet capture failed; empty if no capture failed."""
 
 
 def judge(facts: Facts) -> TrialVerdict:
@@ -150,7 +150,7 @@ def _judge_failed_requests(facts: Facts) -> Reason:
     fact = f"{failed} of {intended} requests failed ({kinds})"
     if facts.failures == "measure":
         share = f"{failed / intended:.2%}" if intended else "0 %"
-        return Reason("failed requests", "valid", f"{fact}, {share}: failures are a result of this study")
+        return Reason("failed requests", "valid", f"{fact}, {share}: this study measures failures")
     if errors.check == failed:
         cause, step = "the stack sends wrong responses under load", f"weir stacks check {facts.stack}"
     else:
@@ -160,7 +160,7 @@ def _judge_failed_requests(facts: Facts) -> Reason:
 
 
 def _find_wrong_counts(facts: Facts) -> Iterator[Reason]:
-    """Yields a reason for each violated law of physics, and for a count that differs from the kernel's count."""
+    """Yields a reason for each violated law of physics, and if the kernel counts another number of requests."""
     for fact, cause in facts.broken_laws:
         threshold = "no load can produce such figures"
         if facts.other_generator:

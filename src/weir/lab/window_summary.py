@@ -1,4 +1,4 @@
-"""Summarizes a part of a load from the part's intervals. Fields that intervals do not record stay empty."""
+"""Summarizes a part of a load from the part's intervals. Figures that intervals do not contain stay empty."""
 
 from collections.abc import Sequence
 
