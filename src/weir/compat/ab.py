@@ -1,4 +1,4 @@
-"""The front end for ab (ApacheBench 2.3): its flags, its load and its notes. Requests are ab's, but in HTTP/1.1."""
+"""The front end for ab (ApacheBench 2.3). weir sends the same requests as ab, but with HTTP/1.1."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -24,29 +24,29 @@ _TABLE = ToolFlags(
     flags=(
         Flag("requests", "-n", parse_whole, 1, "total number of requests. Default: 1"),
         Flag("concurrency", "-c", parse_whole, 1, "number of concurrent requests. Default: 1"),
-        Flag("time_limit_s", "-t", parse_whole, 0, "maximum length of the load in seconds. Also sets -n to 50000"),
+        Flag("time_limit_s", "-t", parse_whole, 0, "maximum seconds of the load. Default: no limit. Sets -n to 50000"),
         Flag("timeout_s", "-s", parse_whole, 30, "maximum seconds to wait for a response. Default: 30"),
-        Flag("keep_alive", "-k", None, False, "keep connections open (keep-alive)"),
+        Flag("keep_alive", "-k", None, False, "keep connections open. Default: a new connection for each request"),
         Flag("post_file", "-p", str, "", "file with the body of POST requests"),
         Flag("put_file", "-u", str, "", "file with the body of PUT requests"),
         Flag("is_head", "-i", None, False, "use HEAD instead of GET"),
-        Flag("method", "-m", parse_method, "", "method of the requests"),
-        Flag("content_type", "-T", str, "text/plain", "header Content-type for the file. Default: text/plain"),
+        Flag("method", "-m", parse_method, "", "method of the requests. Default: GET, or POST with -p, or PUT with -u"),
+        Flag("content_type", "-T", str, "text/plain", "header Content-type with -p or -u. Default: text/plain"),
         Flag("headers", "-H", parse_header, [], "a header, 'NAME: VALUE'. The flag may be repeated"),
-        Flag("cookie", "-C", str, "", "a cookie, NAME=VALUE. weir sends only the last cookie"),
+        Flag("cookie", "-C", str, "", "a cookie, NAME=VALUE. If the flag is repeated, the last cookie counts"),
         Flag("credentials", "-A", str, "", "credentials for basic authentication, USER:PASSWORD"),
-        Flag("address", "-B", str, "", "local address of the connections"),
+        Flag("address", "-B", str, "", "local IP address for the connections. Default: the system chooses"),
         Flag("csv_file", "-e", str, "", "write the percentiles to this CSV file"),
-        Flag("is_quiet", "-q", None, False, "print no progress. Only loads above 150 requests print progress"),
+        Flag("is_quiet", "-q", None, False, "print no progress. Default: print progress for more than 150 requests"),
         Flag("no_percentages", "-d", None, False, "print no table of percentiles"),
-        Flag("goes_on", "-r", None, False, "continue after socket errors. weir always continues"),
-        Flag("any_length", "-l", None, False, "allow responses of different lengths"),
+        Flag("goes_on", "-r", None, False, "exit with 0 after connection resets. Without -r, weir continues too"),
+        Flag("any_length", "-l", None, False, "allow responses of different lengths. Default: they count as failed"),
         Flag("verbosity", "-v", parse_whole, 0, "has no effect: weir prints no requests and no responses"),
     ),
     instead={
         "-X -P": "weir load --connect-to HOST:PORT URL sends the requests to another address",
         "-g": "weir load --hdr FILE URL writes the response times of every interval",
-        "-w -x -y -z": "weir load --out FILE.weir URL, then weir report FILE.weir writes HTML",
+        "-w -x -y -z": "weir load --out FILE.weir URL, then weir report FILE.weir for a report in HTML",
         "-S": "leave out -S. The table then has medians and deviations",
         "-b": "sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem shows the kernel's sizes of socket buffers",
         "-E": "weir load --cert FILE --key FILE URL",
@@ -97,7 +97,7 @@ class AbFrontEnd(FrontEnd):
         return self._find_socket_error(result) or int(result.end.stopped == "signal")
 
     def _find_socket_error(self, result: LoadResult) -> int:
-        """Returns ab's exit code after a socket error; 0 without an error, or if ab continues after the error."""
+        """Returns the exit code with which ab ends at a socket error; 0 if no socket error would end ab."""
         errors = result.end.summary.errors
         if errors.timeout and not result.end.summary.requests.completed:
             return _TIMED_OUT
@@ -153,7 +153,7 @@ def _choose_step(flags: SimpleNamespace) -> int:
 
 
 def _build_request(flags: SimpleNamespace) -> tuple[str, str, tuple[tuple[str, str], ...], bytes | None]:
-    """Returns method, URL, headers in ab's order, and body."""
+    """Returns the method, the URL, the headers (in ab's order) and the body of the requests."""
     files = {"POST": ("-p", flags.post_file), "PUT": ("-u", flags.put_file), "HEAD": ("-i", flags.is_head)}
     chosen = [method for method, (_, value) in files.items() if value]
     if len(chosen) > 1:

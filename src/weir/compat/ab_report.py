@@ -1,6 +1,6 @@
 """Formats a load's result as ab's report and CSV.
 
-ab counts in whole microseconds and prints milliseconds, rounded half up.
+ab measures times in whole microseconds, and prints times in milliseconds. A half rounds up.
 """
 
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from weir.compat.front_end import LoadResult
 from weir.compat.latencies import Times, read_answers, read_times, sort_array
 
 VERSION = "This is ApacheBench, Version 2.3"
-"""The start of the first line. Scripts read ab's version from this line."""
+"""The start of the report's first line. Users' scripts read ab's version from this line."""
 _PERCENTS = (50, 66, 75, 80, 90, 95, 98, 99)
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The four rows of ab's table of times, each with the times of all responses."""
+    """The times of all responses, for the four rows of ab's table `Connection Times`."""
 
     connect: Times
     """Time to connect; 0 for a request on an open connection."""
@@ -30,7 +30,7 @@ class Clocks:
 
 
 def read_clocks(result: LoadResult) -> Clocks:
-    """Returns the times of a load. Times from a request log are exact, with the TLS handshake in `connect`."""
+    """Returns the times of a load. With a request log, the times are exact and `connect` includes TLS handshakes."""
     if result.request_log is None:
         end = result.end
         found = max(0, end.summary.requests.completed - read_times(end, "connect_time").count)
@@ -56,7 +56,7 @@ def format_heading(host: str) -> str:
 
 
 def format_report(flags: SimpleNamespace, result: LoadResult, *, has_body: bool) -> str:
-    """Returns the report after the heading. With `has_body`, the report also has the number of sent bytes."""
+    """Returns ab's report without the heading. With `has_body`, the report also has the number of sent bytes."""
     summary, url, clocks = result.end.summary, flags.url, read_clocks(result)
     completed, errors, first = summary.requests.completed, summary.errors, summary.first_answer
     failures = {
@@ -116,10 +116,10 @@ def _list_rates(result: LoadResult, concurrency: int, *, has_body: bool) -> Iter
 
 
 def count_kept(connect: Times, answers: int, concurrency: int) -> int:
-    """Returns the number of responses that kept their connection open. Every other response costs a new connection."""
+    """Returns the number of responses after which the connection stayed open, from the connect times."""
     made = connect.count - connect.count_up_to(0)
     if made >= answers > concurrency:
-        # All connections closed, but no new connection replaced the last ones.
+        # Every response closed its connection, but no new connections replaced the last connections.
         return 0
     # Failures cause new connections too, so there may be more connections than responses.
     return max(0, answers - max(0, made - concurrency))
@@ -131,7 +131,7 @@ def round_ms(time_ns: float) -> int:
 
 
 def list_times(clocks: Clocks) -> Iterator[str]:
-    """Yields the lines of ab's table of times."""
+    """Yields the lines of ab's table `Connection Times`."""
     yield "              min  mean[+/-sd] median   max"
     for label in ("Connect", "Processing", "Waiting", "Total"):
         times: Times = getattr(clocks, label.lower())
@@ -146,6 +146,6 @@ def _list_percentages(total: Times) -> Iterator[str]:
 
 
 def format_csv(total: Times) -> str:
-    """Returns ab's CSV: the percentiles of the total time from 0 to 100, in milliseconds."""
+    """Returns ab's CSV: the percentiles 0 to 100 of the total times, in milliseconds."""
     rows = (f"{percent},{total.at(int(0.5 + total.count * percent / 100)) / 1e6:.3f}" for percent in range(101))
     return "\n".join(["Percentage served,Time in ms", *rows, ""])

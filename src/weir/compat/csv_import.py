@@ -1,6 +1,6 @@
-"""Imports trials of another measurement: reads a CSV file with one trial per row, and writes a run file.
+"""Imports trials that weir did not measure: reads a CSV file with one trial per row, and writes a run file.
 
-`field=column[:unit]` maps a column to a field; `+` between columns adds their values.
+`field=column[:unit]` reads a field of the trials from a column. `field=a+b` adds the values of the columns `a` and `b`.
 """
 
 import csv
@@ -34,7 +34,7 @@ NUMBERS: dict[str, Mapping[str, float]] = {
     **dict.fromkeys(("pss_bytes", "private_bytes"), _SIZES),
     **dict.fromkeys(_QUANTILES, _TIMES),
 }
-"""By numeric field: the possible units of a column, with their factors."""
+"""The possible units of a column for each numeric field, each unit with its factor to seconds or bytes."""
 _REQUIRED = ("stack", "connections", "duration_s")
 _CLAIM_BLOCKS = 10
 _HELP = "weir import --help"
@@ -49,18 +49,18 @@ class MappingFile(Table):
     baseline: str | None = None
     """The baseline stack. Default: the first stack in the CSV file."""
     stack_cpus: int | None = Field(default=None, ge=1)
-    """Number of the stack's CPUs, which limits its CPU time."""
+    """Number of CPUs on which each stack ran."""
     columns: dict[str, str] = Field(default_factory=dict)
     """Entries of the form `field = "column[:unit]"`."""
 
 
 Columns = Mapping[str, Sequence[tuple[str, float]]]
-"""By field: the columns to add up, each with the factor of its unit."""
+"""For each field: the columns whose values weir adds, each column with the factor of its unit."""
 
 
 def read_mapping(path: Path | None, options: Sequence[str]) -> tuple[MappingFile, Columns]:
-    """Returns a mapping file, and the columns from the file and from `field=column[:unit]` options. Options override
-    the file. Raises UsageError: a field or a form is unknown, or a required field is missing."""
+    """Returns the mapping file, and the columns from the file and from `options` (`field=column[:unit]`). Options
+    override the file. Raises UsageError: a field is unknown, an option is malformed, or a required field is missing."""
     file = MappingFile()
     if path is not None:
         file = validate(MappingFile, read_toml(path, what="a mapping of columns"), path=path)
@@ -76,7 +76,7 @@ def read_mapping(path: Path | None, options: Sequence[str]) -> tuple[MappingFile
     if missing or not {"throughput_rps", "requests"} & columns.keys():
         missing = missing or ["throughput_rps or requests"]
         hint = f"--map {missing[0].split()[0]}=COLUMN"
-        raise UsageError(f"{place}: found no column for {', '.join(missing)}, expected one for each", hint=hint)
+        raise UsageError(f"{place}: found no column for {', '.join(missing)}, expected a column for each", hint=hint)
     return file, columns
 
 
@@ -112,7 +112,7 @@ class Imported:
 
     trials: list[ImportedTrial] = field(default_factory=list)
     cells: dict[tuple[str, str, int], Cell] = field(default_factory=dict)
-    """The cells by stack, workload and number of connections, in the order of the file."""
+    """The cells in the order of the file. The key is stack, workload and number of connections."""
     headers: int = 0
     """Number of repeated header lines."""
     incomplete: list[tuple[int, str]] = field(default_factory=list)
@@ -122,7 +122,7 @@ class Imported:
 
     @property
     def sentence(self) -> str:
-        """A text about the imported trials and the rows that weir left out."""
+        """A text with the number of imported trials, and of the rows that weir left out."""
         parts = [f"{len(self.trials):,} trials"]
         if self.headers:
             parts.append(f"{self.headers} repeated header lines left out")
@@ -180,7 +180,7 @@ def read_table(path: Path, columns: Columns) -> Imported:
 
 
 def _read_numbers(values: Mapping[str, str], columns: Columns) -> dict[str, float]:
-    """Returns the finite numbers in a row by field. Omits all other fields."""
+    """Returns the numbers of a row by field. Omits fields without a finite number."""
     numbers = {}
     for name in columns.keys() & NUMBERS.keys():
         try:
@@ -209,7 +209,7 @@ def _build_result(numbers: Mapping[str, float]) -> TrialResult:
         RequestCounts.from_outcomes(ok=completed, failed=failed),
         duration_s,
         throughput_rps=numbers.get("throughput_rps"),
-        # The CSV file has no statuses, but every response needs a status.
+        # The CSV file has no statuses, but weir records a status for every response.
         status={"unknown": completed},
         response_time_us=Quantiles(**{name: numbers[name] * 1e6 for name in _QUANTILES if name in numbers}),
         generator=GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),

@@ -1,6 +1,6 @@
-"""Tables of other tools' flags, and the parser that reads a command line with such a table.
+"""Tables of other tools' flags, and a parser for the tools' command lines.
 
-wrk, wrk2 and ab accept joined letters and values (`-kc100`); hey accepts Go's forms (`-c=100` or `--c 100`).
+wrk, wrk2 and ab accept several flags and a value in one word (`-kc100`). hey accepts Go's forms (`-c=100`, `--c 100`).
 """
 
 import re
@@ -15,7 +15,7 @@ from weir.model.errors import InvalidValueError, UsageError
 
 
 class ToolExit(Exception):  # noqa: N818 - help and versions are no errors
-    """The end of a tool that prints only `text` on standard output and exits with `code`, such as after `-h`."""
+    """Raised for a flag such as `-h`: weir prints `text` on standard output, exits with `code`, and runs no load."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
@@ -24,7 +24,7 @@ class ToolExit(Exception):  # noqa: N818 - help and versions are no errors
 
 
 class ToolError(UsageError):
-    """An error that prevents the load of a front end. `code` is the tool's exit code for the error."""
+    """Raised if a front end cannot start its load. `code` is the tool's exit code for the error."""
 
     def __init__(self, message: str, *, hint: str, code: int) -> None:
         super().__init__(message, hint=hint)
@@ -36,13 +36,13 @@ class Flag:
     """One flag of a tool."""
 
     name: str
-    """The name of the attribute with the flag's value."""
+    """The attribute with the flag's value in the result of `ToolFlags.parse`."""
     spellings: str
     """All forms of the flag, separated by spaces, such as `-c --connections`."""
     parse: Callable[[str], Any] | None
     """Parses the flag's value, or raises `InvalidValueError`. None: the flag takes no value."""
     default: Any
-    """The value without the flag; a list if the flag may be repeated."""
+    """The value if the command line lacks the flag. A list: the flag may be repeated."""
     help: str
 
 
@@ -54,7 +54,7 @@ class ToolFlags:
     example: str
     flags: tuple[Flag, ...]
     instead: Mapping[str, str]
-    """By forms of an unsupported flag: advice on a replacement in weir."""
+    """For unsupported flags, separated by spaces: advice on a replacement in weir."""
     version: str
     """The tool's name and version, in the form that scripts expect."""
     version_flags: tuple[str, ...] = ()
@@ -62,9 +62,9 @@ class ToolFlags:
     wrong_code: int
     """The tool's exit code for invalid values."""
     help_code: int | None = None
-    """The tool's exit code after its help. None: `wrong_code`."""
+    """The tool's exit code after `-h`. None: `wrong_code`."""
     unreadable_code: int | None = None
-    """The tool's exit code if a flag is unknown or its value cannot be read. None: `wrong_code`."""
+    """The tool's exit code for an unknown flag, or for a value that the tool cannot parse. None: `wrong_code`."""
     is_go: bool = False
     flags_follow_url: bool = False
     """Whether the tool accepts flags after the URL."""
@@ -102,7 +102,7 @@ class ToolFlags:
         return SimpleNamespace(**values, url=self._parse_url(url), arguments=rest, order=order)
 
     def reject(self, message: str, *, hint: str = "", code: int | None = None) -> ToolError:
-        """Returns the error for an invalid command line. Default hint: the help of the front end."""
+        """Returns the error for an invalid command line. Default hint: `weir TOOL -h`. Default code: `wrong_code`."""
         return ToolError(message, hint=hint or f"weir {self.tool} -h", code=self.wrong_code if code is None else code)
 
     def read_file(self, spelling: str, path: str) -> bytes:
@@ -113,14 +113,14 @@ class ToolFlags:
             raise self.reject(f"{spelling}: {path}: cannot be read: {error.strerror}", code=1) from None
 
     def _split(self, word: str) -> tuple[str, str | None]:
-        """Splits a word into the flag, in the form of the table, and the attached value."""
+        """Splits a word such as `-c100` into a flag, as the table writes the flag, and its value (None: no value)."""
         if self.is_go or word.startswith("--"):
             spelling, equals, value = word.partition("=")
             return f"-{spelling.lstrip('-')}" if self.is_go else spelling, value if equals else None
         return word[:2], word[2:] or None
 
     def _explain(self, spelling: str) -> Exception:
-        """Returns the exception for a flag that is not in the table."""
+        """Returns the exception for a flag that `flags` lacks: help, version or an error."""
         if spelling in ("-h", "--help", "-help"):
             return ToolExit(self._format_help(), self.wrong_code if self.help_code is None else self.help_code)
         if spelling in self.version_flags:
@@ -134,7 +134,7 @@ class ToolFlags:
         return self.reject(f"found {spelling}, expected a flag of {self.tool}", code=self.unreadable_code)
 
     def _read_value(self, flag: Flag, spelling: str, attached: str | None, left: list[str]) -> Any:
-        """Returns the value of a flag: the attached value, or the next word, which is removed from `left`."""
+        """Returns the value of a flag: the attached value, or the first word in `left`. Removes that word."""
         if flag.parse is None:
             if attached is not None and not self.is_go and not spelling.startswith("--"):
                 left.insert(0, f"-{attached}")
@@ -166,7 +166,7 @@ class ToolFlags:
 
 
 def match_value(pattern: str, expected: str, convert: Callable[[str], Any] = str) -> Callable[[str], Any]:
-    """Returns a parser for values that match a pattern. The parser's errors name the `expected` value."""
+    """Returns a parser for values that match `pattern`. Its errors contain `expected`, a description of the values."""
 
     def parse(text: str) -> Any:
         if not re.fullmatch(pattern, text):
@@ -180,7 +180,7 @@ parse_whole = match_value(r"[+-]?[0-9]+", "a whole number such as 100", int)
 
 
 def format_authority(url: SplitResult) -> str:
-    """Returns the host and port of a URL, unchanged and without credentials."""
+    """Returns host and port as the URL contains them, without credentials."""
     return url.netloc.rpartition("@")[2]
 
 

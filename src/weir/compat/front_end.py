@@ -1,6 +1,7 @@
-"""Front ends: convert a command line of wrk, wrk2, hey or ab to a load, and the load's result to the tool's report.
+"""Front ends for wrk, wrk2, hey and ab.
 
-A front end reads only the files that flags name. `weir.cli.front_ends` runs the load and prints the report.
+A front end converts the tool's command line to a load, and the load's result to the tool's report. A front end opens no
+files except the files that flags name. `weir.cli.front_ends` runs the load and prints the report.
 """
 
 from abc import ABC, abstractmethod
@@ -44,13 +45,13 @@ class LoadResult:
 
 @dataclass(frozen=True, kw_only=True)
 class FrontEnd(ABC):
-    """The load and the report for a tool's command line. weir prints the formatted texts unchanged."""
+    """The load and the report for a tool's command line. weir prints the texts of the `format` methods unchanged."""
 
     flags: SimpleNamespace
-    """The values of the tool's flags, by their names in the tool's `ToolFlags`."""
+    """The result of `ToolFlags.parse`: the values of the flags, and the URL."""
     spec: LoadSpec
     waits_for_answers: bool = False
-    """Whether the tool waits for the last responses after the end of its duration."""
+    """Whether the tool waits for the requests in flight at the end of the duration."""
     needs_request_log: bool = False
     """Whether the report needs a log of all requests."""
 
@@ -62,7 +63,7 @@ class FrontEnd(ABC):
 
     @property
     def command(self) -> str:
-        """The `weir load …` command line of the same load."""
+        """The `weir load …` command line that runs the same load."""
         return self.spec.without_implied_settings().to_command()
 
     def format_heading(self) -> str:
@@ -70,7 +71,7 @@ class FrontEnd(ABC):
         return ""
 
     def format_progress(self, before: int, now: int, *, has_ended: bool) -> str:
-        """Returns the tool's lines on standard error after the number of requests rose from `before` to `now`."""
+        """Returns the tool's progress lines after the number of finished requests rose from `before` to `now`."""
         return ""
 
     @abstractmethod
@@ -78,7 +79,7 @@ class FrontEnd(ABC):
         """Returns the tool's output at the end of its load."""
 
     def format_files(self, result: LoadResult) -> Mapping[str, str]:
-        """Returns the content of the files that the tool writes, by their paths."""
+        """Returns the content of each file that the tool writes, by path."""
         return {}
 
     @abstractmethod
@@ -91,7 +92,7 @@ class FrontEnd(ABC):
 
     @abstractmethod
     def format_failed_start(self, error: WeirError) -> tuple[str, int]:
-        """Returns the tool's output and exit code after a `TargetError` (no connection) or a `UsageError`."""
+        """Returns the tool's output and exit code for a load that could not start because of `error`."""
 
 
 def read_command_line(tool: str, words: Sequence[str]) -> FrontEnd:
@@ -107,5 +108,5 @@ def read_command_line(tool: str, words: Sequence[str]) -> FrontEnd:
 
 
 def is_unknown_host(error: WeirError) -> bool:
-    """Returns whether the load did not begin because the host name has no address."""
+    """Returns whether `error` means that the host name has no address."""
     return error.message.startswith("plan, key target:")

@@ -1,4 +1,4 @@
-"""The front end for hey 0.1.4: its flags, its load and its notes. Requests are hey's, byte for byte."""
+"""The front end for hey 0.1.4. weir sends the same requests as hey, byte for byte."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from weir.parsing import parse_header, parse_method
 _UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|ms|s|m|h)"
 _AGENT = "hey/0.0.1"
-# Go ignores these headers among the others, and writes its own values or none.
+# If -H sets one of these headers, Go ignores the value, and sends its own value or no such header.
 _NOT_AMONG_HEADERS = ("Host", "User-Agent", "Content-Length", "Transfer-Encoding", "Trailer")
 _REDIRECTS = ("301", "302", "303", "307", "308")
 
@@ -43,21 +43,21 @@ _TABLE = ToolFlags(
     flags=(
         Flag("requests", "-n", parse_whole, 200, "number of requests. Default: 200. Each worker sends n/c requests"),
         Flag("workers", "-c", parse_whole, 50, "number of workers, each with one request at a time. Default: 50"),
-        Flag("rate_rps", "-q", _parse_rate, 0.0, "maximum requests per second of each worker"),
+        Flag("rate_rps", "-q", _parse_rate, 0.0, "maximum requests per second of each worker. Default: no maximum"),
         Flag("duration_s", "-z", _parse_duration, 0.0, "length of the load, such as 30s. -n then has no effect"),
-        Flag("output", "-o", _parse_output, "", "csv: print a row for each response instead of the summary"),
+        Flag("output", "-o", _parse_output, "", "csv: print a row for each response. Default: print the summary"),
         Flag("method", "-m", parse_method, "GET", "the method. Default: GET"),
         Flag("headers", "-H", _parse_header, [], "a header, 'Name: value'. The flag may be repeated"),
         Flag("timeout_s", "-t", parse_whole, 20, "maximum seconds to wait for a response. Default: 20. 0: no limit"),
-        Flag("accept", "-A", str, "", "the header Accept"),
-        Flag("body", "-d", str, "", "the request's body"),
-        Flag("body_file", "-D", str, "", "the file that holds the body"),
+        Flag("accept", "-A", str, "", "the header Accept. Default: no such header"),
+        Flag("body", "-d", str, "", "the request's body. Default: no body"),
+        Flag("body_file", "-D", str, "", "the file with the request's body. Default: no file"),
         Flag("content_type", "-T", str, "text/html", "the header Content-Type. Default: text/html"),
         Flag("agent", "-U", str, "", f"the start of the header User-Agent, before {_AGENT}"),
         Flag("credentials", "-a", str, "", "credentials for basic authentication, USER:PASSWORD"),
-        Flag("host", "-host", str, "", "the header Host"),
-        Flag("no_compression", "-disable-compression", None, False, "do not request gzip"),
-        Flag("no_keep_alive", "-disable-keepalive", None, False, "open a new connection for each request"),
+        Flag("host", "-host", str, "", "the header Host. Default: the host and port of the URL"),
+        Flag("no_compression", "-disable-compression", None, False, "do not request gzip. Default: request gzip"),
+        Flag("no_keep_alive", "-disable-keepalive", None, False, "open a connection per request. Default: keep-alive"),
         Flag("no_redirects", "-disable-redirects", None, False, "has no effect: weir never follows redirects"),
         Flag("threads", "-cpus", parse_whole, 1, "number of threads of the generator. Default: 1"),
     ),
@@ -143,7 +143,7 @@ def read_command_line(tool: str, words: Sequence[str]) -> HeyFrontEnd:
 
 
 def _build_request(flags: SimpleNamespace) -> tuple[str, tuple[tuple[str, str], ...], bytes | None]:
-    """Returns the URL, the headers in Go's order, and the body."""
+    """Returns the URL, the headers (in Go's order) and the body of the requests."""
     url, method, authority = flags.url, flags.method, format_authority(flags.url)
     body = _TABLE.read_file("-D", flags.body_file) if flags.body_file else flags.body.encode()
     headers = {"Content-Type": flags.content_type} | dict(flags.headers)

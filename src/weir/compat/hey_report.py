@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
 _STEPS = 10
-"""Number of steps in the histogram. The histogram has one row more, for the fastest time alone."""
+"""Number of steps in the histogram. An additional first row counts only the fastest time."""
 _BAR, _LONGEST_BAR = "■", 40
 CSV_HEAD = "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n"
 """The first line of hey's CSV."""
@@ -25,7 +25,7 @@ _NO_SPREAD = (math.nan, 0.0, 0.0)
 
 
 def format_summary(end: "LoadEnd | None", errors: Mapping[str, int]) -> str:
-    """Returns hey's summary. `end` is None if the load could not begin; `errors` has the counts by message."""
+    """Returns hey's summary. `end` is None if the load could not begin. `errors` counts failures by message."""
     times, average_s, total_s, rate_rps, data, statuses = sort_counts({}), math.nan, 0.0, 0.0, "", {}
     spreads = [_NO_SPREAD] * len(_CLOCKS)
     if end is not None:
@@ -64,12 +64,12 @@ def format_summary(end: "LoadEnd | None", errors: Mapping[str, int]) -> str:
 
 
 def format_number(value: float) -> str:
-    """Returns seconds or a rate with four decimals."""
+    """Formats seconds or a rate with four decimals."""
     return " NaN" if math.isnan(value) else f"{value:.4f}"
 
 
 def format_histogram(times: Times) -> str:
-    """Returns a histogram with ten equal steps from the fastest to the slowest time, and the count in each step."""
+    """Returns hey's histogram: the count for each of ten equal steps from the fastest to the slowest time."""
     if not times.count:
         return ""
     step = (times.longest - times.shortest) / _STEPS
@@ -83,7 +83,7 @@ def format_histogram(times: Times) -> str:
 
 
 def format_csv(log: Path) -> str:
-    """Returns hey's CSV: a row for each response in order of arrival. Offsets count from the load's start."""
+    """Returns hey's CSV: a row for each response in order of arrival. `offset` counts from the load's start."""
     answers = read_answers(log)
     moments = ("intended", "written", "first_byte", "last_byte", "connect")
     intended, written, first, last, connect = (answers[f"{moment}_ns"] for moment in moments)
@@ -102,7 +102,7 @@ def _read_spread(clock: "Quantiles | None") -> Spread:
 
 
 def _read_dialup(end: "LoadEnd") -> Spread:
-    """Returns the connect times of all requests, with 0 for each request on an open connection."""
+    """Returns the spread of the connect times. A request on an open connection counts with a time of 0."""
     completed = end.summary.requests.completed
     if not completed:
         return _NO_SPREAD

@@ -1,4 +1,4 @@
-"""The sorted times of a load, with ranks, counts and deviations. Times in a histogram have three significant digits."""
+"""The sorted times of a load, for the reports of other tools. Times from a histogram have three significant digits."""
 
 import math
 from bisect import bisect_right
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from weir.model.records import LoadEnd
 
 _TICKS = 5
-"""Number of lines in the spectrum for each halving of the distance to 100 %."""
+"""Number of lines in the percentile spectrum until the distance to 100 % has halved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Times:
     values: tuple[int, ...]
     """The distinct times, in ascending order."""
     below: tuple[int, ...]
-    """For each of `values`: the number of times up to this value."""
+    """For each of `values`: the number of measured times that are at most this value."""
 
     @property
     def count(self) -> int:
@@ -56,11 +56,11 @@ class Times:
         return math.sqrt(sum(count * (value - mean) ** 2 for value, count in self._counts()) / (self.count - 1))
 
     def at(self, rank: int) -> int:
-        """Returns the time at a rank. Ranks count from 0. A rank beyond the last time returns the last time."""
+        """Returns the time at a rank, counted from 0. For a rank that is too high, returns the longest time."""
         return self.values[min(bisect_right(self.below, rank), len(self.values) - 1)] if self.values else 0
 
     def percentile(self, percent: float) -> int:
-        """Returns the percentile by nearest rank: at least `percent` % of the times are at most the returned time."""
+        """Returns the nearest-rank percentile: the shortest time that `percent` % of the times do not exceed."""
         return self.at(max(0, math.ceil(percent * self.count / 100) - 1))
 
     def count_up_to(self, limit: float) -> int:
@@ -73,7 +73,7 @@ class Times:
 
 
 def sort_counts(counts: Mapping[int, int]) -> Times:
-    """Returns the sorted times from a dict of counts by time."""
+    """Returns the sorted times. `counts` maps each time to its number of occurrences."""
     values = tuple(sorted(value for value, count in counts.items() if count))
     return Times(values, tuple(accumulate(counts[value] for value in values)))
 
@@ -89,7 +89,7 @@ def sort_array(values: "NDArray[Any]") -> Times:
 def read_times(end: "LoadEnd", clock: str, *, zeros: int = 0) -> Times:
     """Returns the times of a clock (see `weir.model.records.CLOCKS`) from the histogram at the end of a load.
 
-    `zeros` is the number of times of 0 to add, which the histogram does not contain.
+    `zeros` adds this number of times of 0, because the histogram does not contain such times.
     """
     from weir.model.hdr import Hdr
 
@@ -106,9 +106,9 @@ def read_times(end: "LoadEnd", clock: str, *, zeros: int = 0) -> Times:
 
 
 def list_spectrum(times: Times) -> Iterator[tuple[int, float, int]]:
-    """Yields the lines of the percentile spectrum: a value, its share, and the number of times up to the value.
+    """Yields the lines of the percentile spectrum: a time, a share, and the number of times up to this time.
 
-    Shares rise from 0 to 1, with five steps for each halving of the rest. A line has the first value with its share.
+    A line has the shortest time that the share of all times does not exceed. Every five lines halve the distance to 1.
     """
     percent = 0.0
     for value, seen in zip(times.values, times.below, strict=True):

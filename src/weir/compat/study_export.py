@@ -1,6 +1,6 @@
-"""Formats a load as a study of one server, and its scenario as a scenario file, both in TOML. Pure.
+"""Formats a load as a study of one server, and a scenario as a scenario file. Both are TOML. Pure.
 
-The study has one cell with the same load; `list_study_notes` lists the differences.
+The study has one cell with the same load. `list_study_notes` lists the differences between the study and the load.
 """
 
 import re
@@ -65,13 +65,13 @@ def list_study_notes(spec: LoadSpec, *, has_scenario: bool) -> list[str]:
         else "a study accepts only one status as right: workload.asked.answer.status",
     ]
     if spec.threads > 1 or spec.cpus:
-        chosen = "which the study chooses"
-        notes.append(f"the generator has one thread for each CPU of [cpus] load, {chosen}, instead of {spec.threads}")
+        chosen = "the study chooses the generator's CPUs ([cpus] load)"
+        notes.append(f"{chosen}, and runs one generator thread on each CPU, instead of {spec.threads} in total")
     return notes
 
 
 def format_scenario(scenario: Scenario) -> str:
-    """Returns the TOML that `weir load --scenario` reads."""
+    """Returns the scenario as TOML for `weir load --scenario`."""
     return _format_toml(_build_table(scenario))
 
 
@@ -94,7 +94,7 @@ def _build_table(scenario: Scenario) -> dict[str, Any]:
 
 
 def _choose_check(scenario: Scenario) -> tuple[dict[str, Any], int]:
-    """Returns the request for the check of the server, and its right status: the first GET without placeholders."""
+    """Returns a request that checks the server (the first GET without placeholders), and its right status."""
     for step in scenario.steps or scenario.requests:
         status = step.check.status or [_STATUS]
         is_plain = step.body is None and "{{" not in "".join([step.path, *step.headers.values()])

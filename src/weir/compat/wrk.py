@@ -1,4 +1,4 @@
-"""The front end for wrk 4.1 and wrk2: their flags, their loads and their notes."""
+"""The front end for wrk 4.1 and wrk2."""
 
 import os
 import re
@@ -35,12 +35,12 @@ _FLAGS = (
     Flag("duration_s", "-d --duration", _parse_seconds, 10, "length of the load. Default: 10s"),
     Flag("threads", "-t --threads", _parse_count, 2, "number of threads. Maximum: the number of CPUs. Default: 2"),
     Flag("headers", "-H --header", str, [], "a header, 'Name: value'. The flag may be repeated"),
-    Flag("latency", "-L --latency", None, False, "print percentiles of response times"),
+    Flag("latency", "-L --latency", None, False, "also print percentiles of the response times"),
     Flag("timeout_s", "-T --timeout", _parse_seconds, 2, "maximum time to wait for a response. Default: 2s"),
 )
 _RATE_FLAGS = (
     Flag("rate_rps", "-R --rate", _parse_count, 0, "requests per second. Required"),
-    Flag("uncorrected", "-U --u_latency", None, False, "also print percentiles of the time since the send"),
+    Flag("uncorrected", "-U --u_latency", None, False, "also print percentiles of the service times (from the send)"),
     Flag("batch", "-B --batch_latency", None, False, "has no effect: only Lua scripts send batches"),
 )
 _TABLES = {
@@ -94,7 +94,7 @@ class WrkFrontEnd(FrontEnd):
             notes.append(f"{carried}; Req/Sec is the total rate divided by {flags.threads}")
         if spare := flags.connections % flags.threads:
             opened = flags.connections - spare
-            notes.append(f"the load opened {flags.connections} connections; {tool} opens {opened}, equal per thread")
+            notes.append(f"the load opened {flags.connections} connections; {tool} opens {opened}, equally per thread")
         if result.end.summary.errors.timeout:
             notes.append(f"a timeout closed its connection; {tool} keeps waiting and counts the late response")
         return notes
@@ -131,6 +131,6 @@ def read_command_line(tool: str, words: Sequence[str]) -> WrkFrontEnd:
 
 
 def _choose_headers(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Returns the headers that wrk sends: the last of each name. Omits texts without `: ` and Content-Length."""
+    """Returns the headers that wrk sends: the last one of each name. Omits Content-Length, and texts without `: `."""
     parts = [text.partition(": ") for text in texts]
     return tuple({name: value for name, colon, value in parts if colon and name != "Content-Length"}.items())

@@ -1,7 +1,7 @@
 """Formats a load's result as the report of wrk and wrk2.
 
-A value is printed in the next unit from 0.85 of that unit on. The largest unit of time is the minute: two hours are
-`120.00m`.
+wrk prints a value of at least 0.85 of the next unit in this next unit: 900 us are `0.90ms`. The largest unit of time is
+the minute: two hours are `120.00m`.
 """
 
 import math
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from weir.model.records import Interval, LoadEnd, LoadSummary, Quantiles
 
 _UNIT_LETTERS = 2
-"""Width of the unit in a column. Spaces fill shorter units, so that the digits align."""
+"""Width of the unit in a column. Spaces after a shorter unit align the digits of all rows."""
 _STEP_UP = 0.85
 _WHOLE = 0.99
-"""Minimum share of the usual length that an interval needs for the rates. The last interval is often shorter."""
+"""The rates omit intervals that are shorter than this share of the usual length: often the last interval."""
 _BUCKET_WIDTH = 0.001
-"""Relative width of a histogram's bucket, which is the precision of the times."""
+"""Relative width of a histogram's bucket. Times from a histogram have this precision."""
 _SPECTRUM_PERCENTS = (50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0)
 
 
@@ -47,13 +47,13 @@ def format_time(value_us: float) -> str:
 
 
 def align(text: str, width: int) -> str:
-    """Aligns a value with its unit to the right in a column of `width` characters. Cuts a longer value."""
+    """Aligns a value and its unit to the right in a column of `width` characters. Cuts a longer value."""
     missing = _UNIT_LETTERS - sum(character.isalpha() for character in text[-_UNIT_LETTERS:])
     return f"{text[: width - missing]:>{width - missing}}" + " " * missing
 
 
 def format_thread_stats(result: LoadResult, interval_s: float, threads: int) -> str:
-    """Returns the table with the spread of latencies, and with the spread of the rate of one of `threads` threads."""
+    """Returns wrk's table `Thread Stats`: the spread of the latencies, and of the request rate of one thread."""
     clock, times = result.end.summary.response_time_us, read_times(result.end, "response_time")
     mean_us, stdev_us = clock.mean or 0.0, clock.stdev or 0.0
     within = measure_share(times, (mean_us - stdev_us) * 1e3, (mean_us + stdev_us) * 1e3)
@@ -75,7 +75,7 @@ def _format_row(name: str, form: Callable[[float], str], mean: float, stdev: flo
 def measure_share(times: Times, lowest_ns: float, highest_ns: float) -> float:
     """Returns the share of times from `lowest_ns` to `highest_ns`; NaN without times.
 
-    A bucket that overlaps the range counts as a whole, so that equal times lie within a deviation of their mean.
+    A bucket that overlaps the range counts as a whole. So equal times count as within one deviation of the mean.
     """
     if not times.count:
         return math.nan
@@ -84,7 +84,7 @@ def measure_share(times: Times, lowest_ns: float, highest_ns: float) -> float:
 
 
 def list_thread_rates(intervals: "Sequence[Interval]", interval_s: float, threads: int) -> list[int]:
-    """Returns the requests per second of one of `threads` threads in each whole interval with a response."""
+    """Returns the requests per second, divided by `threads`, for each whole interval with a response."""
     return [
         round(interval.completed / (interval.end_s - interval.start_s) / threads)
         for interval in intervals
@@ -93,7 +93,7 @@ def list_thread_rates(intervals: "Sequence[Interval]", interval_s: float, thread
 
 
 def measure_spread(values: Sequence[int]) -> tuple[float, float, float, float]:
-    """Returns mean, standard deviation, maximum, and the share within a deviation of the mean (NaN without values)."""
+    """Returns mean, standard deviation, maximum, and the share of values within one deviation (NaN without values)."""
     sorted_values = sort_counts(Counter(values))
     mean, stdev = sorted_values.mean, sorted_values.deviation
     within = sum(abs(value - mean) <= stdev for value in values)
@@ -124,7 +124,7 @@ def format_totals(summary: "LoadSummary") -> str:
 
 
 def format_spectra(end: "LoadEnd", *, has_latency: bool, has_uncorrected: bool) -> str:
-    """Returns wrk2's blocks of percentiles for the flags: response times, and with `has_uncorrected` service times."""
+    """Returns wrk2's percentiles: of response times, and with `has_uncorrected` also of service times."""
     titles = {"response_time": "Recorded Latency"} if has_latency or has_uncorrected else {}
     if has_uncorrected:
         titles["service_time"] = "Uncorrected Latency (measured without taking delayed starts into account)"

@@ -1,4 +1,4 @@
-"""Converts command lines, test plans and locustfiles of other tools into native loads. Each tool has a module."""
+"""Converts command lines, test plans and locustfiles of other tools into weir loads."""
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -11,11 +11,11 @@ TOOLS = tuple(_MODULES)
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
-    """Returns the load of a tool in `TOOLS` with the flags and arguments `words`.
+    """Converts the load that `tool`, one of `TOOLS`, would run with the flags and arguments `words`.
 
     Raises:
-        UsageError: weir cannot read the words or a file that they name.
-        ToolExit: the words ask for the tool's help or version.
+        UsageError: `words` are invalid, or weir cannot read a file that `words` name.
+        ToolExit: `words` ask for the tool's help or version.
     """
     converter: Callable[[str, Sequence[str]], Conversion] = import_module(f"{__name__}.{_MODULES[tool]}").convert
     return converter(tool, words)

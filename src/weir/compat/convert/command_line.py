@@ -1,4 +1,4 @@
-"""Converts command lines of wrk, wrk2, hey and ab. The front ends parse the command lines."""
+"""Converts command lines of wrk, wrk2, hey and ab into weir loads. `weir.compat.front_end` parses the command lines."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,8 +7,8 @@ from weir.compat.front_end import FrontEnd, read_command_line
 from weir.model.load import ClosedLoad
 
 _DIFFERENCES = {
-    "wrk": "wrk corrects response times for coordinated omission; weir does not, but -R sets a rate",
-    "wrk2": "wrk2 also counts response times from the intended start, but waits in steps of 1 ms and leaves out 10 s",
+    "wrk": "wrk corrects response times for coordinated omission; weir does not: use weir load --rate for an open loop",
+    "wrk2": "like weir, wrk2 measures from the due time; but wrk2 waits whole milliseconds and omits the first 10 s",
     "hey": "hey follows redirects; weir counts a redirect as a right response",
     "ab": "ab speaks HTTP/1.0; weir speaks HTTP/1.1",
 }
@@ -30,6 +30,6 @@ def _list_differences(front_end: FrontEnd) -> Iterator[str]:
             each = f"one request in {plan.load.pace_s:g} s"
             yield f"-q is the rate of each worker: {each}, at most {most:g} requests/s in total"
     if not plan.keep_alive:
-        yield "each request opens a new connection, and its response time includes the time to connect"
+        yield "each request opens a new connection, and the response time includes the time to connect"
     if front_end.waits_for_answers:
         yield "weir does not wait for requests in flight at the end"

@@ -15,9 +15,9 @@ class Gap:
     """A part of another tool's load that weir cannot express."""
 
     where: str
-    """The file and its line, or the flag: `locustfile.py:12`."""
+    """The place of the part: a file with a line, such as `locustfile.py:12`, or only a file."""
     what: str
-    """The part that weir found, and the part that weir expects."""
+    """The problem, such as `found …, expected …`."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
@@ -30,17 +30,17 @@ class Conversion:
     spec: LoadSpec
     """The load, without its scenario."""
     scenario: Scenario | None = None
-    """The requests of each user, in place of the load's single request."""
+    """The requests of each user. None: users repeat the single request of `spec`."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """By file name: the content of the scenario's CSV files."""
+    """The content of the scenario's CSV files, by file name."""
     notes: Sequence[str] = ()
-    """Sentences on differences from the tool, without full stops."""
+    """A sentence, without a full stop, for each difference between the tool's load and weir's load."""
     gaps: Sequence[Gap] = ()
-    """The parts of the tool's load that this load lacks."""
+    """The parts of the tool's load that `spec` and `scenario` lack."""
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """A parser that raises UsageError for an invalid command line of `tool`, with `example` as the hint."""
+    """A parser for command lines of `tool`. An invalid command line raises UsageError with `example` as the hint."""
 
     def __init__(self, tool: str, example: str) -> None:
         super().__init__(tool, add_help=False, allow_abbrev=False)

@@ -1,4 +1,4 @@
-"""Converts a thread group of a JMeter test plan (.jmx); `weir.compat.jmx` reads the plan."""
+"""Converts one thread group of a JMeter test plan (.jmx) into a weir load. `weir.compat.jmx` reads the plan."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ _USAGE = "weir convert jmx PLAN.jmx -Jthreads=100"
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
-    """Returns the load of one thread group in a test plan. The word `--only NAME` chooses among several groups."""
+    """Returns the load of one thread group in a test plan: of the group in `--only NAME`, or of the first group."""
     parser = ArgumentParser(tool, _USAGE)
     parser.add_argument("files", nargs="*")
     parser.add_argument("-t", "--testfile", dest="more_files", action="append", default=[])
@@ -34,12 +34,12 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
         raise UsageError(f"--only: found {given.only!r}, expected one of the thread groups: {listed_names}")
     if not natives:
         listed = "\n".join(f"  {gap}" for gap in gaps)
-        raise UsageError(f"{files[0]}: found no thread group that weir can run\n{listed}")
+        raise UsageError(f"{files[0]}: found no thread group that weir can run, expected one\n{listed}")
     if given.only is None and len(natives) > 1:
         found = f"found {len(natives)} thread groups, expected one"
         gaps.append(Gap(files[0], f"{found}; --only NAME chooses one of: {listed_names}"))
     native = natives[0 if given.only is None else names.index(given.only)]
-    note = "JMeter waits before a request, weir after a response: each step has the pause of the next step"
+    note = "JMeter waits before a request, weir after a response: a wait becomes the pause of the previous step"
     return Conversion(spec=native.spec, scenario=native.scenario, files=native.files, gaps=gaps, notes=[note])
 
 

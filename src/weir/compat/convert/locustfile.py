@@ -1,6 +1,6 @@
-"""Converts a locustfile without running it: the constant requests in `@task` methods become a scenario.
+"""Converts a locustfile without running the file: constant requests in `@task` methods become a scenario.
 
-Branches, calculations and uses of a response become gaps: only `weir locust` can run them.
+Branches, calculations and uses of a response become gaps, because a scenario cannot express such code.
 """
 
 import argparse
@@ -36,27 +36,27 @@ _KEYWORDS = ("json", "data", "headers", "params", "name", "timeout", "allow_redi
 
 
 _Task = tuple[ast.FunctionDef, int, list[dict[str, Any]]]
-"""A task: its method, its weight and its steps."""
+"""The method, the weight and the steps of a task."""
 
 
 class _UnsupportedError(Exception):
-    """A syntax node that a scenario cannot express. The arguments are the node and a description of the problem."""
+    """The error for a syntax node that a scenario cannot express. `args` are the node and the problem."""
 
     @classmethod
     def at(cls, node: ast.AST, problem: str) -> "_UnsupportedError":
-        """Returns the error with the source text of the node before the problem."""
+        """Returns the error for a node. The error's text quotes the node's source code before `problem`."""
         return cls(node, f"found {ast.unparse(node)[:60]!r}{problem}")
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
-    """Returns the load of a locustfile. Raises UsageError: no user class sends a request, or `words` are invalid."""
+    """Returns the load of a locustfile. Raises UsageError: `words` are invalid, or weir can convert no request."""
     given = _parse_arguments(tool, words)
     file = given.locustfile or next((word for word in given.words if word.endswith(".py")), "locustfile.py")
     return _Locustfile(Path(file)).convert(given, [word for word in given.words if word != file])
 
 
 class _Locustfile:
-    """A locustfile, its constants, and the gaps found so far."""
+    """A parsed locustfile with its constants, and the gaps that the conversion has found so far."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -77,7 +77,7 @@ class _Locustfile:
                 self._add_gap(node, f"found {node.name}(): weir cannot run this method once for each user")
         if not content:
             problem = [f"{self._path}: found no request that weir can convert", *(f"  {gap}" for gap in self._gaps)]
-            raise UsageError("\n".join(problem), hint="weir locust runs the locustfile itself")
+            raise UsageError("\n".join(problem), hint=f"weir locust -f {self._path}")
         return Conversion(
             spec=LoadSpec(
                 urls=(f"{url.scheme}://{url.netloc}",),
@@ -99,7 +99,7 @@ class _Locustfile:
                 found = f"{self._path}:{node.lineno}: found {old[0]}, a class of Locust before version 1.0"
                 raise UsageError(
                     f"{found}; expected {new} with @task methods",
-                    hint=f"class {node.name}({new}), and wait_time = between(1, 5) in place of min_wait and max_wait",
+                    hint=f"write class {node.name}({new}), and wait_time = between(1, 5) for min_wait and max_wait",
                 )
         users = [node for node in classes.values() if set(_list_bases(node)) & set(_USERS)]
         if unknown := [name for name in chosen if name not in classes]:
@@ -109,8 +109,8 @@ class _Locustfile:
         if not users:
             raise UsageError(f"{self._path}: found no subclass of {' or '.join(_USERS)}, expected one", hint=_USAGE)
         for other in users[1:]:
-            kinds = f"expected one, {users[0].name}"
-            self._add_gap(other, f"found a second user class {other.name}, {kinds}; name a class on the command line")
+            kinds = f"expected only {users[0].name}"
+            self._add_gap(other, f"found a second user class {other.name}, {kinds}; name one class on the command line")
         return users[0]
 
     def _list_tasks(self, user: ast.ClassDef, prefix: str) -> Iterator[_Task]:
@@ -130,7 +130,7 @@ class _Locustfile:
                     self._add_gap(node, "found a list of tasks, expected methods with @task")
 
     def _build_scenario(self, user: ast.ClassDef, tasks: Sequence[_Task]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns the scenario and the load's wait settings. A single task becomes steps, several become requests."""
+        """Returns the scenario and the load's wait settings. One task becomes steps; several tasks become requests."""
         waiting = self._read_wait_time(user)
         if len(tasks) == 1:
             _, _, steps = tasks[0]
@@ -192,12 +192,13 @@ class _Locustfile:
                         yield from self._steps(inner, prefix)
             case _:
                 text = ast.unparse(statement).splitlines()[0][:60]
-                raise _UnsupportedError(statement, f"found {text!r}: only weir locust can run this statement")
+                problem = f"found {text!r}, expected a request: only weir locust can run this statement"
+                raise _UnsupportedError(statement, problem)
 
     def _step(self, call: ast.Call, method: str, prefix: str) -> dict[str, Any]:
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         if unknown := [name for name in given if name not in _KEYWORDS]:
-            raise _UnsupportedError(call, f"found {unknown[0]}= in a request: a scenario's step has no such setting")
+            raise _UnsupportedError(call, f"found {unknown[0]}= in a request, expected one of {', '.join(_KEYWORDS)}")
         if not 1 <= len(call.args) <= 2:
             raise _UnsupportedError.at(call, ", expected a path")
         path = self._text(call.args[0])
@@ -295,11 +296,11 @@ def _parse_file(path: Path) -> ast.Module:
         line = getattr(error, "lineno", None) or 1
         raise UsageError(f"{path}:{line}: found {error.args[0]}, expected Python") from None
     except (RecursionError, MemoryError):
-        raise UsageError(f"{path}: nested too deep, expected a locustfile with less nesting") from None
+        raise UsageError(f"{path}: found code that is nested too deep, expected less nesting") from None
 
 
 def _list_assigned(holder: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
-    """Yields each name that a module or a class assigns, with its value."""
+    """Yields the name and the value of each assignment in a module or a class."""
     for node in holder.body:
         match node:
             case ast.Assign(targets=[ast.Name(name)], value=value):
@@ -334,7 +335,7 @@ def _find_value(user: ast.ClassDef, name: str) -> ast.expr | None:
 
 
 def _build_profile(users: int, spawn_rate: float) -> Profile:
-    """Returns the number of users over time: a ramp, or all users at once if the ramp takes at most 1 s."""
+    """Returns the number of users over time: a ramp, or a constant number if the ramp would take at most 1 s."""
     ramp_s = users / spawn_rate
     return float(users) if ramp_s <= 1 else ((0.0, 0.0), (ramp_s, float(users)))
 

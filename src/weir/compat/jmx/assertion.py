@@ -24,7 +24,7 @@ _HOLDS: Final[dict[Comparison, Callable[[str, str], object]]] = {
 
 
 def read_assertion(element: Element, scope: Scope) -> Assertion | None:
-    """Returns a response assertion; None if weir does not support the assertion, or if it checks nothing."""
+    """Returns a response assertion; None if the assertion checks nothing, or if weir does not support it."""
     field, applies_to = element.value("Assertion.test_field", _BODY), element.value("Assertion.scope", "parent")
     type_text = element.value("Assertion.test_type", "2")
     bits = int(type_text) if type_text.strip().isdecimal() else 0

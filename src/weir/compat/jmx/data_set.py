@@ -13,8 +13,8 @@ from weir.model.errors import UsageError
 
 
 def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collection[str]) -> DataSet:
-    """Returns the rows of a CSVDataSet. The file name in the element is relative to `folder`; other data sets have the
-    names `taken`. Raises UsageError: the file cannot be read, or has no rows."""
+    """Returns the data set of a CSVDataSet with the rows of its file. The file's path is relative to `folder`. `taken`
+    has the names of earlier data sets. Raises UsageError: the file cannot be read, or has no rows."""
     path = folder / scope.setting(element, "filename")
     where = f"{path} (line {element.line}: CSVDataSet {element.name!r})"
     written = scope.resolve_fixed(element, element.value("delimiter", ","))
@@ -28,18 +28,18 @@ def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collectio
         else:
             rows = [line.split(delimiter[0]) for line in text.splitlines()]
     except OSError as error:
-        raise UsageError(f"{where}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{where}: cannot be read: {error.strerror}; expected a CSV file") from None
     except (UnicodeDecodeError, LookupError) as error:
-        raise UsageError(f"{where}: cannot be decoded: {error}") from None
+        raise UsageError(f"{where}: cannot be decoded: {error}; expected UTF-8, or the value of fileEncoding") from None
     except csv.Error as error:
-        raise UsageError(f"{where}: not valid CSV: {error}") from None
+        raise UsageError(f"{where}: not valid CSV: {error}; expected a CSV file") from None
     names = scope.setting(element, "variableNames").split(",")
     if names == [""]:
         names, rows = rows[0] if rows else [], rows[1:]
     elif element.flag("ignoreFirstLine"):
         rows = rows[1:]
     if not rows or not names:
-        raise UsageError(f"{where}: found no rows, expected at least one")
+        raise UsageError(f"{where}: found no rows, expected at least one row")
     recycles, stops = element.flag("recycle", default=True), element.flag("stopThread")
     if not recycles and not stops:
         scope.report(element, "found <EOF> as values after the last row, expected Recycle or Stop thread on EOF")
@@ -52,7 +52,7 @@ def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collectio
 
 
 def _choose_name(stem: str, taken: Collection[str]) -> str:
-    """Returns an unused name for a feeder, from the file name `stem`."""
+    """Returns the file name `stem` as the name of a feeder, with a number if `taken` has the name."""
     base = re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_") or "rows"
     names = (base, *(f"{base}_{number}" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name not in taken)

@@ -33,13 +33,13 @@ _EXCEPTIONS = {
     "reset": ("org.apache.http.NoHttpResponseException", "The target server failed to respond"),
     "protocol": ("org.apache.http.client.ClientProtocolException", "The response is not HTTP"),
 }
-"""By outcome of a request without a response: JMeter's exception and its message."""
+"""JMeter's exception and error message for each outcome without a response."""
 _VERBS = {"contains": "contain", "matches": "match", "equals": "equal", "substring": "contain"}
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 def write_jtl(samples: Samples, file: TextIO, *, with_header: bool) -> None:
-    """Writes a row for each sample with JMeter's default columns, in the order in which the samples ended."""
+    """Writes a row for each sample, in order of the samples' ends. The columns are JMeter's default columns."""
     writer = csv.writer(file, lineterminator="\n")
     if with_header:
         writer.writerow(JTL_COLUMNS)

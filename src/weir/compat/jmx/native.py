@@ -1,7 +1,7 @@
-"""Converts a test plan to weir loads: a scenario and its `weir load` command line for each thread group.
+"""Converts a test plan to weir loads: each thread group becomes a scenario and a `weir load` command line.
 
-A timer waits before its request, but weir's users pause after a response. So each step has the pause of the next step.
-The wait before a user's first request delays the arrival of the user.
+A JMeter timer waits before a request, but weir's users pause after a response. So the wait before a request becomes the
+pause of the previous step. The wait before a user's first request delays the start of the user.
 """
 
 import csv
@@ -32,9 +32,9 @@ class NativeLoad:
 
     group: ThreadGroup
     scenario: Scenario
-    """The scenario. Its feeders name their files without a folder."""
+    """The scenario. The feeders' file names have no folder."""
     files: Mapping[str, str]
-    """By file name: the content of the feeders' files."""
+    """The content of the feeders' CSV files, by file name."""
     spec: LoadSpec
     """The load, without its scenario."""
     scenario_file: str
@@ -42,7 +42,7 @@ class NativeLoad:
 
     @property
     def command(self) -> str:
-        """The `weir load` command line of the same load, for a folder with the scenario file and its CSV files."""
+        """The `weir load` command line of this load, for the folder with the scenario file and the CSV files."""
         return replace(self.spec, scenario={}, scenario_file=self.scenario_file).to_command()
 
     @property
@@ -62,8 +62,8 @@ class NativeLoad:
         return self.group.delay_s + self.group.samplers[0].delay.shortest_s
 
     def load_plan(self, folder: Path) -> LoadPlan:
-        """Returns the plan of the load and its scenario. The scenario's files are in `folder`. A load with a duration
-        waits for the last responses."""
+        """Returns the plan of the load, with the scenario. `folder` contains the scenario's CSV files. At the end of
+        the group's duration, the load waits for the responses to requests in flight."""
         plan = replace(self.plan, scenario=self.scenario.to_plan(folder))
         return plan if self.group.duration_s is None else plan.answered_to_the_end()
 
@@ -107,7 +107,7 @@ def _convert(group: ThreadGroup, scenario_file: str) -> NativeLoad:
 def _count_users(group: ThreadGroup) -> Profile:
     """Returns the number of users over time.
 
-    Thread k of n starts at k·ramp ÷ n and first waits for its timers. A random wait spreads the starts evenly.
+    Thread k of n starts at k·ramp ÷ n. Timers then delay the thread's first request. Random delays are uniform.
     """
     first = group.samplers[0].delay
     base_s, count = group.delay_s + first.shortest_s, float(group.threads)
@@ -142,7 +142,7 @@ def _write_step(name: str, sampler: Sampler, delay: Think) -> Step:
 
 
 def _list_patterns(assertion: Assertion) -> list[str]:
-    """Returns regular expressions. The body must match all of them, or none if the assertion is negated."""
+    """Returns an assertion's regular expressions. The body must match all, or none if the assertion is negated."""
     is_text, is_whole = assertion.comparison in ("substring", "equals"), assertion.comparison in ("equals", "matches")
     patterns = [_META.sub(r"\\\g<0>", text) if is_text else text for text in assertion.texts]
     patterns = [rf"\A(?:{pattern})\z" if is_whole else pattern for pattern in patterns]
@@ -150,7 +150,7 @@ def _list_patterns(assertion: Assertion) -> list[str]:
 
 
 def _make_distinct(names: Iterable[str], form: str) -> list[str]:
-    """Returns the names, with a number after each repeated name. Steps and files need distinct names."""
+    """Returns the names, with a number after each repetition: steps and files need distinct names."""
     # A loop may repeat the same name thousands of times.
     found: dict[str, None] = {}
     used: Counter[str] = Counter()
@@ -164,7 +164,7 @@ def _make_distinct(names: Iterable[str], form: str) -> list[str]:
 
 
 def _list_columns(samplers: Sequence[Sampler]) -> dict[str, dict[str, None]]:
-    """Returns the columns whose values requests use, by data set."""
+    """Returns the names of the columns that the requests use, by data set."""
     columns: dict[str, dict[str, None]] = defaultdict(dict)
     texts = [text for one in samplers for text in (one.path, one.body or (), *(value for _, value in one.headers))]
     for piece in (piece for text in texts for piece in text):

@@ -1,4 +1,4 @@
-"""Reads a test plan: its thread groups, their users, and their samplers with unrolled loops."""
+"""Reads the thread groups of a test plan: users, data sets, and samplers with unrolled loops."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,12 +20,12 @@ _CONTROLLERS = frozenset(["GenericController", "RecordingController", "LoopContr
 _WITHOUT_LOAD = frozenset(["TestFragmentController", "WorkBench", "HttpMirrorControl", "ProxyControl", "Arguments"])
 """Elements that send no requests by themselves."""
 _LISTENERS = ("ResultCollector", "Visualizer", "Summariser", "BackendListener")
-"""Suffixes of the element names of listeners, which send no requests."""
+"""The kind of a listener ends with one of these words. Listeners send no requests."""
 
 
 def read_test_plan(path: Path, properties: Mapping[str, str]) -> TestPlan:
-    """Returns the test plan in a .jmx file. `properties` (`-Jname=value`) are the values of `__P` and `__property`.
-    Raises UsageError: the file cannot be read, is not a test plan, has an invalid number, or has no load."""
+    """Returns the test plan in a .jmx file. The functions `__P` and `__property` read `properties` (`-Jname=value`).
+    Raises UsageError: the file cannot be read, is not a test plan, has an invalid number, or has no HTTP request."""
     root = read_tree(path)
     found: dict[tuple[int, str], Unsupported] = {}
 
@@ -91,7 +91,7 @@ def _read_group(
 ) -> ThreadGroup | None:
     """Returns a thread group; None if the group has no threads, no loops or no samplers.
 
-    `number` is the position of the group in the plan, from 1; `others` are the elements next to the thread groups.
+    `number` counts the thread groups of the plan from 1. `others` are the plan's elements that are not thread groups.
     """
     threads = int(scope.number(element, "ThreadGroup.num_threads", "1"))
     main = element.find_property("ThreadGroup.main_controller")
@@ -131,7 +131,7 @@ def _read_group(
 
 
 def _list_samplers(elements: Sequence[Element], scope: Scope) -> Iterator[_Found]:
-    """Yields the samplers among the elements and below them, in the plan's order. `scope` applies to the elements."""
+    """Yields the samplers among and below `elements`, in the plan's order. `scope` is the scope of `elements`."""
     for element in elements:
         if element.kind in _SAMPLERS:
             _report_unknown(element.below, scope)
@@ -145,7 +145,7 @@ def _list_samplers(elements: Sequence[Element], scope: Scope) -> Iterator[_Found
 
 
 def _unroll(controller: Element, scope: Scope) -> Iterator[_Found]:
-    """Yields the samplers below a controller, repeated as often as the controller repeats them."""
+    """Yields the samplers below a controller, once for each loop of the controller."""
     for below in controller.below:
         if below.kind == "CSVDataSet":
             scope.report(below, "found a data set inside a controller, expected a data set of the thread group")
@@ -166,7 +166,7 @@ def _unroll(controller: Element, scope: Scope) -> Iterator[_Found]:
 
 
 def _keep_alike(found: Sequence[_Found], scope: Scope) -> list[_Found]:
-    """Returns the samplers with the server of the first sampler. Reports differences that a load cannot express."""
+    """Returns the samplers with the same server as the first sampler. Reports samplers with other settings."""
     first = found[0]
     origin = first.sampler.origin
     timeout_s = max(one.sampler.timeout_s for one in found if one.sampler.origin == origin)
@@ -194,7 +194,7 @@ def _read_data_sets(
         found.append(read_data_set(element, scope, folder, [one.name for one in found]))
         share = element.value("shareMode", "shareMode.all")
         if share == "shareMode.thread" and threads > 1:
-            scope.report(element, "found rows for each thread, expected rows that threads share")
+            scope.report(element, "found rows for each thread (shareMode.thread), expected rows that threads share")
         elif share == "shareMode.all" and len(element.place) == 1 and group_count > 1:
             scope.report(element, "found rows that thread groups share, expected rows for each group (shareMode.group)")
     return found

@@ -1,5 +1,5 @@
-"""Finds the references (`${...}`) in the texts of a test plan. A value that changes from request to request becomes a
-placeholder in weir's templates.
+"""Finds the references (`${...}`) in the texts of a test plan. A reference to a value that changes from request to
+request becomes a placeholder in weir's templates.
 """
 
 import re
@@ -15,16 +15,16 @@ class Placeholder(NamedTuple):
     """A value that changes from request to request."""
 
     template: str
-    """The form in weir's templates: `int 1 9`."""
+    """The placeholder in weir's templates, without braces: `int 1 9`."""
     written: str
-    """The form in the test plan: `${__Random(1,9)}`."""
+    """The reference in the test plan: `${__Random(1,9)}`."""
     column: tuple[str, str] | None = None
     """The data set and the column that contain the value; None: the value is not from a data set."""
 
 
 Piece = str | Placeholder
 Text = tuple[Piece, ...]
-"""A text with placeholders. No string is empty, and no two strings are neighbours."""
+"""A text, split into strings and placeholders. No string is empty or directly follows another string."""
 
 
 def join_texts(texts: Iterable[Iterable[Piece]]) -> Text:
@@ -49,7 +49,7 @@ def write_original(text: Text) -> str:
 
 
 class Reference(NamedTuple):
-    """`${name}` or `${__name(arguments)}`."""
+    """A reference to a variable, `${name}`, or a call of a function, `${__name(arguments)}`."""
 
     name: str
     arguments: tuple[tuple["str | Reference", ...], ...]
@@ -57,14 +57,14 @@ class Reference(NamedTuple):
 
 
 class _NotClosedError(Exception):
-    """A `${` without an end, or too many nested references."""
+    """Raised for a `${` without an end, and for too many nested references."""
 
 
 def parse(text: str) -> list[str | Reference]:
     r"""Splits a text into strings and references.
 
-    As in JMeter, a backslash escapes `$`, `,` and `\` in a text with a reference. A text with an unclosed reference
-    counts as a text without references.
+    As in JMeter, a backslash escapes `$`, `,` and `\` in a text with a reference. If a reference has no
+    end, the whole text is one string.
 
     >>> [type(piece).__name__ for piece in parse("/a/${id}?n=${__Random(1,${most})}")]
     ['str', 'Reference', 'str', 'Reference']
@@ -79,7 +79,7 @@ def parse(text: str) -> list[str | Reference]:
 
 
 def _parse_until(ends: str, text: str, at: int, depth: int) -> tuple[list[str | Reference], int]:
-    """Returns the pieces from `at` to the first of the characters `ends`, and the position of that character."""
+    """Returns the pieces from `at` to the next character that is in `ends`, and the position of this character."""
     pieces: list[str | Reference] = []
     plain = ""
     while at < len(text) and text[at] not in ends:

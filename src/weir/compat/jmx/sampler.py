@@ -15,7 +15,7 @@ from weir.model.errors import UsageError
 from weir.model.load import Think
 
 ENCODED = " encoded"
-"""Suffix in the name of a column with values that are percent-encoded for a form."""
+"""Suffix for the names of columns whose values are percent-encoded for a form."""
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _METHODS_WITH_QUERY = ("GET", "DELETE", "OPTIONS", "HEAD")
 _LENGTHS = ("content-length", "transfer-encoding")
@@ -26,7 +26,7 @@ _UNSUPPORTED = {
     "HTTPSampler.proxyHost": "a proxy",
     "HTTPSampler.ipSource": "an address to connect from",
 }
-"""Unsupported properties of a sampler or its defaults. weir reports a property unless its value is empty or false."""
+"""Descriptions of unsupported properties. weir reports a property if its value is neither empty nor false."""
 
 
 class _Parameter(NamedTuple):
@@ -90,7 +90,8 @@ def read_sampler(element: Element, scope: Scope) -> Sampler | None:
         scope.report(element, f"{found}: weir does not decompress bodies")
     statuses = list_right_statuses(assertions)
     if statuses == ():
-        scope.report(element, "found assertions that no status from 200 to 399 fulfils (Ignore Status allows others)")
+        found = "found assertions that no status from 200 to 399 fulfils"
+        scope.report(element, f"{found}; Ignore Status also allows 400 to 599")
         statuses = None
     timeout_ms = parse_number(element, setting("HTTPSampler.response_timeout") or "0", "HTTPSampler.response_timeout")
     return Sampler(
@@ -111,14 +112,14 @@ def read_sampler(element: Element, scope: Scope) -> Sampler | None:
 def _report_unsupported(element: Element, sources: Sequence[Element], scope: Scope) -> None:
     for name, what in _UNSUPPORTED.items():
         if any(source.value(name).strip().lower() not in ("", "false") for source in sources):
-            scope.report(element, f"found {what} ({name})")
+            scope.report(element, f"found {what} ({name}), expected none")
     files = (source.find_property("HTTPsampler.Files") for source in sources)
     if any(one is not None and one.items("HTTPFileArgs.files") for one in files):
-        scope.report(element, "found files to send (HTTPsampler.Files)")
+        scope.report(element, "found files to send (HTTPsampler.Files), expected none")
 
 
 def _split_target(element: Element, path: Text, setting: Callable[[str], str]) -> tuple[str, Text]:
-    """Returns the origin and the path. A path that is a whole URL overrides the other properties."""
+    """Returns the origin and the path. If the path is a whole URL, the URL overrides protocol, server and port."""
     where = f"line {element.line}: sampler {element.name!r}"
     protocol = setting("HTTPSampler.protocol").lower() or "http"
     host, port_text = setting("HTTPSampler.domain"), setting("HTTPSampler.port")
@@ -154,7 +155,7 @@ def _quote_space(text: str) -> str:
 
 
 def _write_pairs(parameters: Sequence[_Parameter], encoding: str, *, in_form: bool) -> Text:
-    """Returns `name=value&name=value`. Decodes encoded text in a form and encodes the text again, as JMeter does."""
+    """Returns `name=value&name=value`. As in JMeter, forms first decode text that is already encoded."""
     texts: list[Text] = []
     for argument, name, value in parameters:
         encoded = [
@@ -192,8 +193,7 @@ def _find_encoding(element: Element, name: str, scope: Scope) -> str:
 
 
 def _read_headers(scope: Scope) -> dict[str, tuple[str, Text]]:
-    """Returns the name and value of each header by its lower-case name. The nearest header manager wins, as in
-    JMeter."""
+    """Returns name and value of each header, by lower-case name. As in JMeter, the nearest header manager wins."""
     headers: dict[str, tuple[str, Text]] = {}
     for manager in scope.find("HeaderManager"):
         own = {}

@@ -24,7 +24,7 @@ class GroupLog:
 
     native: "NativeLoad"
     started_unix_ns: int
-    """The zero of the log's times, in nanoseconds since 1970."""
+    """The start of the load, in nanoseconds since 1970. Times in `requests` count from this start."""
     requests: NDArray[Any]
 
 
@@ -53,7 +53,7 @@ class Samples(NamedTuple):
 
     groups: "tuple[NativeLoad, ...]"
     rows: Table
-    """A row for each sample with the columns `_COLUMNS`, in the order in which the samples ended."""
+    """A row for each sample, in order of the samples' ends. The columns are `_COLUMNS`."""
 
 
 def collect_samples(logs: Sequence[GroupLog]) -> Samples:
@@ -97,7 +97,7 @@ def _read_rows(place: int, log: GroupLog) -> Table:
 
 
 def _fill_steps(user: Integers, step: Integers, step_count: int) -> Integers:
-    """Returns the step of each request. A request without a connection gets the step after its user's last step."""
+    """Returns the step of each request. If the log has no step for a request, takes the user's next step."""
     known = step != NO_STEP
     if known.all():
         return step

@@ -1,7 +1,7 @@
-"""The scope of a sampler: the elements that apply to the sampler, and the values of its references. Variables and
-properties are known before the load.
+"""The scope of a sampler: the elements that apply to the sampler, and the values for references in the sampler.
 
-An element applies to its parent, if the parent is a sampler, and to all samplers below the parent.
+An element below a sampler applies only to that sampler. Every other element applies to all samplers below its parent.
+Variables and properties have their values before the load.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ Report = Callable[[Element, str], None]
 
 
 def is_scoped(element: Element) -> bool:
-    """Returns whether an element belongs to scopes. Request defaults belong to scopes only for HTTP."""
+    """Returns whether an element may apply to samplers. Request defaults apply only if they are for HTTP."""
     is_http = element.attributes.get("guiclass") == "HttpDefaultsGui"
     return element.kind in _SCOPED or (element.kind == "ConfigTestElement" and is_http)
 
@@ -31,21 +31,21 @@ class Scope:
     properties: Mapping[str, str]
     variables: dict[str, str] = field(default_factory=dict)
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """By variable: the data set and the column that contain its values."""
+    """For each variable from a data set: the data set, and the column with the values."""
     elements: tuple[Element, ...] = ()
     """The elements that apply, the nearest first."""
 
     def within(self, elements: Iterable[Element]) -> "Scope":
-        """Returns the scope of the neighbours and children of the given elements."""
+        """Returns the scope at the place of `elements`, which includes the elements that apply to samplers there."""
         return replace(self, elements=(*filter(is_scoped, elements), *self.elements))
 
     def find(self, *kinds: str) -> list[Element]:
-        """Returns the elements of the given kinds."""
+        """Returns the elements of the given kinds, the nearest first."""
         return [element for element in self.elements if element.kind in kinds]
 
     def resolve(self, element: Element, text: str | Iterable[str | Reference]) -> Text:
         """Resolves the references in a text of a request. Reports each unsupported reference for `element`. As in
-        JMeter, an unknown variable stays unchanged."""
+        JMeter, a reference to an unknown variable stays unchanged."""
         pieces = parse(text) if isinstance(text, str) else text
         return join_texts([piece if isinstance(piece, str) else self._resolve(element, piece)] for piece in pieces)
 
@@ -59,11 +59,11 @@ class Scope:
         return write_original(found)
 
     def setting(self, element: Element, name: str) -> str:
-        """Returns a property without outer white space. The value must be known before the load."""
+        """Returns a property without white space at its ends. The value must be known before the load."""
         return self.resolve_fixed(element, element.value(name)).strip()
 
     def number(self, element: Element, name: str, default: str, *, holder: Element | None = None) -> float:
-        """Returns a number from a property of `holder` (default: `element`). Errors name `element`."""
+        """Returns the number in a property of `holder` (default: `element`). Error messages name `element`."""
         text = self.resolve_fixed(element, (holder or element).value(name, default)).strip()
         return parse_number(element, text or default, name)
 
@@ -92,7 +92,7 @@ class Scope:
                 problem = "counts its calls, but weir's {{seq}} counts the thread group's requests from 0"
                 self.report(element, f"{written}: {problem}")
                 return Placeholder("seq", written)
-        self.report(element, f"{written}: weir's templates have no such placeholder")
+        self.report(element, f"found {written}: weir's templates have no such placeholder")
         return written
 
 
@@ -104,8 +104,7 @@ def _is_range(low: str, high: str) -> bool:
 
 
 def parse_number(element: Element, text: str, name: str) -> float:
-    """Parses the number in a property. The only valid negative number is -1. Raises UsageError: the text is not a
-    valid number."""
+    """Parses the number in the property `name`: -1, or at least 0. Raises UsageError: `text` is no such number."""
     try:
         found = float(text)
         if 0 <= found < 1e15 or found == -1:

@@ -6,7 +6,7 @@ from weir.model.hdr import Hdr
 from weir.model.records import Interval
 
 _EVERY_S = 30
-"""Seconds between lines, at multiples in the time of day, as in JMeter's `summariser.interval`."""
+"""Seconds between two lines: at hh:mm:00 and hh:mm:30, as with JMeter's default `summariser.interval`."""
 
 
 @dataclass(slots=True)
@@ -16,7 +16,7 @@ class _Figures:
     count: int = 0
     failed: int = 0
     answered: int = 0
-    """Requests with a whole response. Other requests have no response time."""
+    """Number of requests with a whole response. Other requests have no response time."""
     sum_us: float = 0.0
     min_us: float = float("inf")
     max_us: float = 0.0
@@ -42,21 +42,21 @@ class _Figures:
 
 
 class Summariser:
-    """The sums over the intervals of thread groups. `began_unix_s` is the time of the first request."""
+    """Adds up the intervals of all thread groups. `began_unix_s` is the time of the first request."""
 
     def __init__(self, began_unix_s: float) -> None:
         self._began_unix_s = self._since_unix_s = began_unix_s
         self._all, self._new = _Figures(), _Figures()
 
     def add(self, interval: Interval, ended_unix_s: float) -> list[str]:
-        """Adds an interval that ended at `ended_unix_s`, and returns the lines for this time."""
+        """Adds an interval that ended at `ended_unix_s`. Returns the lines that are due at this time."""
         self._all.add(interval)
         self._new.add(interval)
         is_due = ended_unix_s // _EVERY_S > self._since_unix_s // _EVERY_S
         return self._format_lines(ended_unix_s, is_end=False) if is_due and self._new.count else []
 
     def end(self, ended_unix_s: float) -> list[str]:
-        """Returns the last lines."""
+        """Returns the lines for the end of the plan."""
         return self._format_lines(ended_unix_s, is_end=True)
 
     def _format_lines(self, now_unix_s: float, *, is_end: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""Plain types for the content of a test plan. JMeter's scopes are already resolved."""
+"""Plain types for the content of a test plan. Each sampler already includes the elements in its scope."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from weir.compat.jmx.references import Text
 from weir.model.load import Think
 
 NO_TIMEOUT_S = 3600.0
-"""The timeout if a plan sets none: JMeter waits without limit, but the engine waits at most for this time."""
+"""The timeout if a plan sets none. JMeter would wait without limit; this is the engine's longest timeout."""
 
 Role = Literal["main", "setup", "teardown"]
 OnError = Literal["continue", "stop thread"]
@@ -37,10 +37,10 @@ class Assertion:
     """Whether the assertion checks the status code instead of the body."""
     comparison: Comparison
     texts: tuple[str, ...]
-    """The expected texts, which are regular expressions for `contains` and `matches`."""
+    """The expected texts. For the comparisons `contains` and `matches`, the texts are regular expressions."""
     is_negated: bool
     any_is_enough: bool
-    """Whether the assertion holds if only one of `texts` holds."""
+    """Whether the response must fulfil only one of `texts`, not all."""
     ignores_status: bool
     """Whether a status of 400 or above can be right."""
 
@@ -58,7 +58,7 @@ class Sampler:
     headers: tuple[tuple[str, Text], ...]
     body: Text | None
     delay: Think
-    """The wait of timers before the request."""
+    """The sum of the timers' waits before the request."""
     assertions: tuple[Assertion, ...]
     statuses: tuple[int, ...] | None
     """The statuses that the assertions accept; None: every status below 400."""
@@ -74,7 +74,7 @@ class DataSet:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     stops: bool
-    """Whether the load ends after the last row. Otherwise the first row follows."""
+    """Whether the load ends after the last row. Otherwise the users begin again with the first row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class ThreadGroup:
 
     name: str
     number: int
-    """The position of the group in the plan, from 1. The names of its threads contain the number."""
+    """The position of the group in the plan, from 1. Thread names in the JTL contain this number."""
     role: Role
     threads: int
     ramp_s: float
@@ -91,7 +91,7 @@ class ThreadGroup:
     """Number of iterations of each user; None: endless."""
     delay_s: float
     duration_s: float | None
-    """Seconds after the delay; None: the group runs until its loops end."""
+    """Seconds from the end of `delay_s` to the end of the group. None: the group runs until its loops end."""
     on_error: OnError
     samplers: tuple[Sampler, ...]
     """The requests in order, with unrolled loops. All requests have the same origin."""
@@ -114,7 +114,7 @@ class TestPlan:
     __test__ = False  # pytest takes classes with such names for tests.
 
     def phases(self) -> list[list[ThreadGroup]]:
-        """Returns the phases (setup, main, teardown), each with the thread groups that run at the same time."""
+        """Returns lists of thread groups that run at the same time, in the order setup, main, teardown."""
         phases: list[list[ThreadGroup]] = []
         for role in ("setup", "main", "teardown"):
             groups = [group for group in self.groups if group.role == role]

@@ -1,7 +1,7 @@
 """The tree of a .jmx file: elements with their properties and their child elements.
 
-JMeter saves an element, and after the element a `hashTree` with its child elements. weir does not trust the file: weir
-rejects a DTD (and so every entity), a deep tree and a huge file.
+In the file, a `hashTree` with the child elements follows each element. weir does not trust the file: weir rejects a DTD
+(and so every entity), a deep tree and a huge file.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from weir.model.errors import UsageError
 
 _LARGEST_BYTES = 64 * 1024 * 1024
 _DEEPEST = 500
-"""Maximum depth of XML elements. Plans from JMeter have four XML levels for each level of the tree."""
+"""Maximum depth of XML elements. JMeter writes four XML levels for each level of a test plan."""
 _TYPES = ("string", "int", "long", "bool", "float", "double", "element", "collection")
 _PROPERTIES = frozenset(f"{type_}Prop" for type_ in _TYPES)
 
@@ -30,13 +30,13 @@ class Element:
     children: list["Element"] = field(default_factory=list)
     text: str = ""
     place: tuple[str, ...] = ()
-    """The names of its parents in the test plan. The name of the plan comes first."""
+    """The names of the element's parents in the test plan, from the plan down."""
     below: list["Element"] = field(default_factory=list)
     """The enabled child elements in the test plan."""
 
     @property
     def name(self) -> str:
-        """The name of the element in the test plan, from the plan's author."""
+        """The name that the author of the test plan gave the element."""
         return self.attributes.get("testname", "")
 
     def find_property(self, name: str) -> "Element | None":
@@ -65,7 +65,7 @@ class Argument(NamedTuple):
     name: str
     value: str
     is_encoded: bool
-    """Whether the request needs percent-encoding of name and value."""
+    """Whether JMeter percent-encodes name and value for the request (`URL Encode?`)."""
     equals: str
     """The text between name and value: `=` or nothing."""
 
@@ -91,12 +91,12 @@ def read_tree(path: Path) -> Element:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; expected a JMeter test plan (.jmx)") from None
     if content is None:
-        raise UsageError(f"{path}: found more than {_LARGEST_BYTES >> 20} MiB, expected a JMeter test plan")
+        raise UsageError(f"{path}: found a file of more than {_LARGEST_BYTES >> 20} MiB, expected a JMeter test plan")
     root = _parse(path, content)
     tree = next((child for child in root.children if child.kind == "hashTree"), None)
     if root.kind != "jmeterTestPlan" or tree is None:
         raise UsageError(
-            f"{path}: found <{root.kind}>, expected a JMeter test plan: <jmeterTestPlan> with a <hashTree> in it"
+            f"{path}: found <{root.kind}>, expected a JMeter test plan: <jmeterTestPlan> that contains a <hashTree>"
         )
     plans = [element for element in _list_enabled(tree, ()) if element.kind == "TestPlan"]
     if len(plans) != 1:
@@ -122,7 +122,7 @@ def _parse(path: Path, content: bytes) -> Element:
     def start(tag: str, attributes: dict[str, str]) -> None:
         line = parser.CurrentLineNumber
         if len(open_elements) > _DEEPEST:
-            raise UsageError(f"{path}:{line}: found over {_DEEPEST} levels of elements, expected a JMeter test plan")
+            raise UsageError(f"{path}:{line}: found over {_DEEPEST} levels of elements, expected fewer")
         element = Element(tag, attributes, line)
         open_elements[-1].children.append(element)
         open_elements.append(element)

@@ -1,12 +1,12 @@
-"""Validates the plugin's lines. Times come from CLOCK_MONOTONIC, which is the same in all processes of a machine."""
+"""Types of the plugin's lines. Times come from CLOCK_MONOTONIC, a clock that all processes of a machine share."""
 
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 RequestRow = tuple[int, str, str, float | None, int, int, int, str | None, bool]
-"""End time, type, name, Locust's response time in milliseconds, schedule lag in nanoseconds, bytes of the body, status,
-kind of failure, and whether a client class of Locust sent the request."""
+"""A request: end time, type, name, Locust's response time in milliseconds, schedule lag in nanoseconds, bytes of the
+body, status, kind of failure, and whether a client class of Locust sent the request."""
 
 
 class _Line(BaseModel):
@@ -14,7 +14,7 @@ class _Line(BaseModel):
 
 
 class Started(_Line):
-    """The start of a test in a process. `plugin.describe` returns the facts about the test."""
+    """The start of a test in a process. `plugin.describe` returns most of these fields."""
 
     record: Literal["started"]
     at_ns: int
@@ -36,7 +36,7 @@ class Started(_Line):
 
 
 class News(_Line):
-    """The requests that began or ended since the last report, and the state of the process."""
+    """A report: the requests that began or ended since the previous report, and the state of the process."""
 
     record: Literal["news"]
     at_ns: int

@@ -11,7 +11,7 @@ from weir.model.requirements import install_command
 LOWEST = (2, 32)
 BELOW = (3,)
 RANGE = f">={'.'.join(map(str, LOWEST))},<{'.'.join(map(str, BELOW))}"
-"""The versions of Locust that `weir locust` supports, as in pyproject.toml. weir's tests run both ends."""
+"""The versions of Locust that `weir locust` supports, as in pyproject.toml. weir's tests run the lowest and highest."""
 _ASK = """
 from importlib import metadata
 try:
@@ -24,7 +24,7 @@ _ANSWER_S = 60
 
 def find_python(python: str | None) -> str:
     """Returns the Python that runs Locust: `python` (from `--python`), or weir's own. Raises UsageError: `python` is
-    not a Python, or Locust is missing, or the version of Locust is outside `RANGE`."""
+    not Python, or Locust is missing, or the version of Locust is outside `RANGE`."""
     version = _own_version() if python is None else _version_in(python)
     place = "weir's environment" if python is None else f"--python: {python}"
     hint = install_command("locust") if python is None else f"{python} -m pip install 'locust{RANGE}'"
@@ -44,7 +44,7 @@ def _own_version() -> str | None:
 
 
 def _version_in(python: str) -> str | None:
-    expected = "expected the path of a Python, such as .venv/bin/python"
+    expected = "expected the path of Python, such as .venv/bin/python"
     try:
         done = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, timeout=_ANSWER_S, check=False)
     except OSError as error:

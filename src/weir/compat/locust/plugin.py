@@ -3,8 +3,8 @@
 `python plugin.py SOCKET ARGUMENT…` runs Locust as `python -m locust ARGUMENT…` does. Each process of Locust connects to
 the Unix socket SOCKET and sends ten lines of JSON a second. `weir.compat.locust.lines` has the types of the lines.
 
-This file runs in the Python of the locustfile, which may not have weir. So the file imports only the standard library,
-and in functions gevent and Locust.
+The Python that runs Locust may not have weir. So this file imports only the standard library, and inside functions also
+gevent and Locust.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from typing import Any
 
 REPORT_MS = 100
 TIMER_NS = 1_000_000
-"""gevent's timers end on whole milliseconds: pauses of 13.3 ms last 14.2 ms on an idle CPU, without schedule lag."""
+"""gevent's timers end on whole milliseconds: a pause of 13.3 ms lasts 14.2 ms. This delay is not schedule lag."""
 _RESET = {"BrokenPipeError", "ConnectionAbortedError", "ConnectionResetError", "HTTPConnectionClosed", "IncompleteRead"}
 _PROTOCOL = {"ContentDecodingError", "HTTPException", "HTTPParseError", "InvalidHeader"}
 _FAILURES = (("reset", _RESET), ("protocol", _PROTOCOL), ("connect", {"OSError"}))
-"""Kinds of failures with the names of exceptions or of their base classes. The first match counts."""
+"""Each kind of failure with the names of its exceptions or their base classes. The first match counts."""
 
 
 class Recorder:
-    """The recorder of one process of Locust. A separate thread sends the recorded requests to weir's socket.
+    """Records the requests of one process of Locust. A separate thread sends these records to weir's socket.
 
-    `responses` are the response classes of Locust's HTTP clients. `measures_lag`: users record their schedule lag.
+    `responses` are the response classes of Locust's HTTP clients. `measures_lag`: pauses of users record schedule lag.
     """
 
     def __init__(self, path: str, responses: tuple[type, ...], *, measures_lag: bool) -> None:
@@ -50,25 +50,25 @@ class Recorder:
         self._cpu_before_s = 0.0
 
     def connect(self, environment: Any, **_: Any) -> None:
-        """Connects this process to weir and starts the thread. Locust sends the event `init` after all forks."""
+        """Connects this process to weir and starts the thread. Runs at Locust's event `init`, after all forks."""
         from gevent import getcurrent, monkey
 
         self._current_greenlet = getcurrent
-        # The originals instead of gevent's versions work while a user computes, and no user runs during a send.
+        # gevent's versions would wait while a user computes, and would run users during a send.
         self._socket = monkey.get_original("socket", "socket")(1, 1)
         self._sending = monkey.get_original("_thread", "allocate_lock")()
         try:
             self._socket.connect(self._path)
         except OSError as error:
             sys.exit(f"weir locust: cannot connect to weir: {error}")
-        # Directly after Locust's own listener, this listener gets the same requests.
+        # This listener comes directly after Locust's own listener, and so gets the same requests.
         environment.events.request.add_listener(self.record)
         poll = monkey.get_original("select", "poll")()
         poll.register(self._socket, 1)
         monkey.get_original("_thread", "start_new_thread")(self._report_until_weir_ends, (poll,))
 
     def start(self, environment: Any, **_: Any) -> None:
-        """Starts the recording and drops earlier requests, as Locust does. Does not record a second test."""
+        """Starts the recording and drops earlier requests, as Locust does. A second test ends the recording."""
         if self._has_started:
             self.report()
             self._is_recording = False
@@ -113,7 +113,7 @@ class Recorder:
         self._requests.append((time.monotonic_ns(), *names, *times, int(response_length or 0), status, kind, is_http))
 
     def watch(self, client: Any) -> None:
-        """Wraps `request` of a client class, and records the start and the end of each request."""
+        """Wraps the method `request` of a client class to record the start and the end of each request."""
         from gevent import GreenletExit
 
         request = client.request
@@ -135,7 +135,7 @@ class Recorder:
         client.request = watched
 
     def report(self) -> None:
-        """Sends the requests since the last report."""
+        """Sends the requests that began or ended since the previous report."""
         with self._sending:
             # Reads the clock before the requests: requests that end later belong to the next report.
             now_ns = time.monotonic_ns()
@@ -209,7 +209,7 @@ def failure_kind(error: BaseException) -> str:
 
 
 def time_pauses(task_set: Any) -> bool:
-    """Wraps the pause of users, to store the schedule lag on the greenlet. Returns False if Locust has no `_sleep`."""
+    """Wraps `_sleep`, the pause of users, to store schedule lag on the greenlet. Returns False without `_sleep`."""
     from gevent import getcurrent
 
     sleep = getattr(task_set, "_sleep", None)

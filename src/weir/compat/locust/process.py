@@ -1,4 +1,4 @@
-"""Runs Locust with weir's plugin, and reads the lines from all processes of Locust."""
+"""Runs Locust with weir's plugin, and reads the plugin's lines from each process of Locust."""
 
 import contextlib
 import selectors
@@ -17,11 +17,11 @@ _READ_BYTES = 1 << 18
 _POLL_S = 0.1
 _END_S = 10.0
 _FROM_KERNEL = 0x80
-"""The `si_code` of signals from the terminal. The terminal sends such signals to Locust too."""
+"""The `si_code` of signals from the terminal. The terminal also sends such signals to Locust."""
 
 
 class LocustProcess:
-    """A running Locust, as a context manager that leaves no process behind: a process without its connection ends."""
+    """A running Locust. The context manager closes all connections at its exit: each process of Locust then ends."""
 
     def __init__(self, python: str, arguments: Sequence[str]) -> None:
         self.is_interrupted = False
@@ -36,7 +36,7 @@ class LocustProcess:
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._connections: dict[int, socket.socket] = {}
         self._unread: list[bytes] = []
-        """By the number of the process: the bytes of a line that is not complete."""
+        """The received bytes of an incomplete line, by the number of the process."""
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         self._signals = {number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN}
         # `_forward_signals` reads the signals. An exception from a signal handler could lose received data.
@@ -46,9 +46,9 @@ class LocustProcess:
         )
 
     def lines(self) -> Iterator[tuple[int, Line | None]]:
-        """Yields each line with the number of its process, until Locust has ended.
+        """Yields the number of a process and a line from this process, until Locust has ended.
 
-        Yields None instead of a line if the process has closed its connection.
+        None instead of a line means that the process has closed its connection.
         """
         while True:
             has_ended = self._process.poll() is not None
@@ -67,7 +67,7 @@ class LocustProcess:
 
     @property
     def exit_code(self) -> int:
-        """Locust's exit code; negative if a signal ended it."""
+        """Locust's exit code; negative if a signal ended Locust."""
         return self._process.wait()
 
     def __enter__(self) -> Self:

@@ -12,7 +12,7 @@ from weir.model.hdr import HIGHEST_NS, Hdr
 from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
 
 Key = tuple[str, str]
-"""Type and name of requests, such as GET and the path if the locustfile sets no name."""
+"""Type and name of requests, such as GET and `/items`. If the locustfile sets no name, the name is the path."""
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class Tally:
     """Counts of requests. The histograms contain only requests with a whole response."""
 
     begun: int = 0
-    """Number of requests that began in an interval; 0 in the tally of a name."""
+    """Number of requests that began. Only the tallies of intervals count these requests."""
     requests: int = 0
     """Number of requests that ended."""
     errors: Counter[str] = field(default_factory=Counter)
@@ -80,7 +80,7 @@ class Process:
     """One process of Locust."""
 
     role: str | None = None
-    """None until a test starts in the process."""
+    """`local`, `master` or `worker`. None until a test starts in the process."""
     last_ns: int = 0
     """Time of the last report."""
     stopped_ns: int | None = None
@@ -92,12 +92,12 @@ class Process:
 
     @property
     def is_reporting(self) -> bool:
-        """Whether the process may send further reports."""
+        """Whether the process may still send reports."""
         return not self.has_ended and self.stopped_ns is None
 
     @property
     def end_ns(self) -> int:
-        """The end of the test in the process; the time of the last report if the test goes on."""
+        """The end of the test in the process; the time of the last report if the test still runs."""
         return self.last_ns if self.stopped_ns is None else self.stopped_ns
 
 
@@ -112,11 +112,11 @@ class Recording:
         self.start_ns = 0
         self._interval_ns = 1
         self._open: dict[int, Tally] = defaultdict(Tally)
-        """The tallies of open intervals, by the index of the interval."""
+        """The tallies of incomplete intervals, by the index of the interval."""
         self._closed = 0
 
     def begin(self, start_ns: int, interval_s: float) -> None:
-        """Sets the start of the load and the length of an interval. Callers call `begin` before the first `News`."""
+        """Sets the start of the load and the length of its intervals. Must be called before the first `News`."""
         self.start_ns, self._interval_ns = start_ns, round(interval_s * 1e9)
 
     @property
@@ -132,7 +132,7 @@ class Recording:
         return max(end_ns - self.start_ns, 1_000_000) / 1e9
 
     def take(self, number: int, line: Line | None) -> Iterator[Interval]:
-        """Adds a line of a process; None: the connection is closed. Yields the intervals that are complete now."""
+        """Adds a line of a process. None: the connection is closed. Yields the intervals that are complete now."""
         process = self.processes.setdefault(number, Process())
         match line:
             case Started():
@@ -151,7 +151,7 @@ class Recording:
             yield from self._complete()
 
     def finish(self) -> Iterator[Interval]:
-        """Yields the remaining intervals. The last interval may be short, and includes requests after the end."""
+        """Yields the remaining intervals. The last interval may be short, and includes requests that end late."""
         end_ns = self.start_ns + round(self.duration_s * 1e9)
         last = max(self._closed, (end_ns - self.start_ns - 1) // self._interval_ns)
         for index in [index for index in self._open if index > last]:
@@ -171,7 +171,7 @@ class Recording:
                 self._tally_at(ended_ns - round((response_time_ms or 0) * 1e6)).begun += 1
 
     def _tally_at(self, at_ns: int) -> Tally:
-        """Returns the tally of the interval at a time. Late requests count in the first open interval."""
+        """Returns the tally of the interval with `at_ns`; of the first incomplete interval if `at_ns` is too early."""
         return self._open[max((at_ns - self.start_ns) // self._interval_ns, self._closed)]
 
     def _complete(self) -> Iterator[Interval]:
@@ -184,7 +184,7 @@ class Recording:
                 yield self._close(None)
 
     def _close(self, end_ns: int | None) -> Interval:
-        """Closes the first open interval. The end of the load, `end_ns`, shortens the last interval."""
+        """Completes the first incomplete interval. `end_ns`, the end of the load, shortens the last interval."""
         index, interval_s = self._closed, self._interval_ns / 1e9
         tally = self._open.pop(index, Tally())
         self._closed += 1

@@ -1,4 +1,4 @@
-"""Builds the end of a load from a recording: the summary, the histograms and the verdict. Pure."""
+"""Builds the last record of a load from a recording: the summary, the histograms and the verdict. Pure."""
 
 from collections.abc import Iterable
 
@@ -11,16 +11,16 @@ from weir.model.verdict import Reason, TrialVerdict
 LAG_LIMIT = 0.1
 """Limit for the p99 of the schedule lag, as a share of the median response time. The engine has the same limit."""
 MOST_STEPS = 200
-"""Maximum number of steps in a summary: a locustfile may name each request by its whole URL."""
+"""Maximum number of steps in a summary. A locustfile may give every request its own name."""
 OTHERS = "(others)"
-CLOCK = "from the end of the user's pause to the end of the response as Locust measures it"
+CLOCK = "from the end of the user's pause to the end of the response, as measured by Locust"
 _MORE_CPU = "use more --processes, fewer users, FastHttpUser, or weir convert"
 
 
 def summarize(recording: Recording, *, target: str, stopped: str, version: str, measures_lag: bool) -> LoadEnd:
-    """Returns the end of a load. `target` are the hosts, and `version` is the version of Locust.
+    """Returns the last record of a load. `target` lists the hosts, and `version` is the version of Locust.
 
-    `stopped` is the cause of the end: `duration`, `complete` or `signal`.
+    `stopped` is the reason why the load ended: `duration`, `complete` or `signal`.
     """
     tally, duration_s = _add_up(recording.tallies.values()), recording.duration_s
     processes = recording.load_processes
@@ -67,7 +67,7 @@ def _add_up(tallies: Iterable[Tally]) -> Tally:
 
 
 def _summarize_steps(tallies: dict[Key, Tally]) -> dict[str, StepSummary]:
-    """Returns a step for each type and name. Merges the rarest steps into one step if there are too many."""
+    """Returns a step for each type and name. Merges the rarest steps above `MOST_STEPS` into one step."""
     by_count = sorted(tallies.items(), key=lambda item: -item[1].requests)
     shown, rare = by_count[:MOST_STEPS], [tally for _, tally in by_count[MOST_STEPS:]]
     by_name = sorted(shown, key=lambda item: item[0][::-1])
@@ -94,7 +94,7 @@ def _judge(recording: Recording, tally: Tally, busy: float, times: dict[str, Qua
     lost = sum(process.is_lost for process in recording.processes.values())
     if lost:
         fact = f"{lost} of {len(recording.processes)} processes of Locust died"
-        cause = "their users stopped sending requests, and their last requests are missing"
+        cause = "the users in these processes stopped, and the last requests of these users are missing"
         reasons.append(Reason("lost", "invalid", fact, "limit 0", cause))
     if not tally.completed:
         cause = "the target does not respond, no task sends a request, or the workers run without weir"

@@ -1,4 +1,4 @@
-"""Reads the reports of other tools, and recognises the tool from the text of its report."""
+"""Reads the reports of other tools. Recognises the tool from the text of the report."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from weir.compat.reports.json_reports import parse_object, read_k6, read_oha
 from weir.model.reported_result import ReportedResult
 
 Reader = Callable[[str, str], ReportedResult]
-"""Reads a report (first argument). The second argument is a name for the load."""
+"""Reads a report. The arguments are the text of the report and a name for the load."""
 
 
 class ReportError(Exception):
@@ -17,7 +17,7 @@ class ReportError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format of reports, with its test and its reader."""
+    """A format of reports: `matches` recognises the format, and `read` reads a report in the format."""
 
     title: str
     matches: Callable[[str], bool]
@@ -63,5 +63,5 @@ def read_report(text: str, name: str) -> list[ReportedResult] | None:
     try:
         results = found.read(text, name)
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ReportError(f"found a damaged report by {found.title}, which cannot be read: {error}") from None
+        raise ReportError(f"found a damaged report by {found.title} ({error}), expected a whole report") from None
     return results if isinstance(results, list) else [results]

@@ -74,7 +74,7 @@ def _whole_ms(value: float) -> Figure:
 
 
 def read_jmeter_report(text: str, name: str) -> list[ReportedResult]:
-    """Returns a result for each label. Returns only the total for a table without labels."""
+    """Returns a result for each label, or only the total if the table has no labels."""
     rows = _rows(text)
     labels = [row for row in rows if row["Label"] != "TOTAL"]
     return [_jmeter_row(row, name if len(labels) == 1 else f"{name}: {row['Label']}") for row in (labels or rows)]
@@ -99,7 +99,7 @@ def _jmeter_row(row: dict[str, str], name: str) -> ReportedResult:
 
 
 def read_locust(text: str, name: str) -> ReportedResult:
-    """Reads the aggregated row of Locust's table. Locust rounds percentiles to two digits."""
+    """Reads the aggregated row of Locust's table. Locust rounds percentiles to two significant digits."""
     rows = _rows(text)
     row = next((row for row in rows if row["Name"] == "Aggregated"), rows[-1])
     # Without a request Locust prints zeros.

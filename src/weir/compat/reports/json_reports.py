@@ -12,7 +12,7 @@ K6_FAILURES = "weir_failures_"
 
 
 def read_oha(text: str, name: str) -> ReportedResult:
-    """Reads a report by oha, which lacks the connections. Requests in flight at the end are failures without a kind."""
+    """Reads a report by oha. oha counts requests in flight at the end as failures, but `errors` omits these."""
     value = parse_object(text)
     summary = value["summary"]
     statuses = {status: int(count) for status, count in value.get("statusCodeDistribution", {}).items()}
@@ -38,7 +38,7 @@ def read_oha(text: str, name: str) -> ReportedResult:
 
 
 def read_k6(text: str, name: str) -> ReportedResult:
-    """Reads a report by k6. `users` is the maximum number of users; they also run the script between requests."""
+    """Reads a report by k6. `users` is the maximum number of virtual users. Not all of them wait for a response."""
     report = parse_object(text)
     metrics = report["metrics"]
     # k6 leaves out metrics without a sample.
@@ -74,7 +74,7 @@ def read_k6(text: str, name: str) -> ReportedResult:
 
 
 def _values(metric: dict[str, Any]) -> Any:
-    """Returns a metric's values. Only the data of `handleSummary` has the values in a separate object."""
+    """Returns a metric's values. Only the data of `handleSummary` has the values in an object `values`."""
     return metric.get("values", metric)
 
 

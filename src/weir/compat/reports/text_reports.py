@@ -14,7 +14,7 @@ _BYTE_UNITS = {unit: 1024**power for power, unit in enumerate(("", "K", "M", "G"
 def read_wrk(text: str, name: str) -> ReportedResult:
     """Reads a report by wrk. Each connection is a user in a closed loop.
 
-    Timeouts are late responses: requests include them, latencies do not. Both exclude failures without a response.
+    wrk's timeouts are late responses: `requests` includes timeouts, but the latencies do not.
     """
     latency = _match(rf"^\s*Latency\s+{_TIME}\s+{_TIME}\s+{_TIME}", text)
     ran = _match(rf"^\s*(\d+) requests in {_TIME}, ([\d.]+)([KMGTP]?)B read", text)
@@ -43,7 +43,7 @@ def read_wrk(text: str, name: str) -> ReportedResult:
 
 
 def read_wrk2(text: str, name: str) -> ReportedResult:
-    """Reads a report by wrk2 without users: in its open loop, the connections do not limit the response times."""
+    """Reads a report by wrk2. `users` is None, because connections do not limit the requests of an open loop."""
     result = read_wrk(text, name)
     highest = re.search(rf"^\s*100\.0+%\s+{_TIME}\s*$", text, re.MULTILINE)
     # The exact Max may be below a percentile, because wrk2 rounds percentiles up to a bucket of its histogram.
@@ -52,7 +52,7 @@ def read_wrk2(text: str, name: str) -> ReportedResult:
 
 
 def read_hey(text: str, name: str) -> ReportedResult:
-    """Reads a report by hey, which lacks the number of workers."""
+    """Reads a report by hey. The report lacks the number of workers."""
 
     def seconds(label: str) -> Figure | None:
         # Without a response, hey prints NaN as the average.
