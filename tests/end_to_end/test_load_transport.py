@@ -213,7 +213,7 @@ def test_answers_come_when_the_kernel_received_them(weir: Weir, serve: Callable[
         ),
         (
             ["http://127.0.0.1/", "http://127.0.0.2/", "-c", "1"],
-            "URL: found 2 for 1 connections, expected at least one connection for each",
+            "URL: found 2 URLs for 1 connections, expected at least one connection for each",
         ),
         (["http://127.0.0.1/", "--insecure"], "--insecure: found with 'http://127.0.0.1/'"),
         (

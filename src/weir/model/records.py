@@ -155,7 +155,7 @@ class GeneratorUse(Record):
     version: str
     """Version of weir-engine, or name and version of another program. Empty if the generator was killed."""
     cpu_fraction: float
-    """CPU time of the process ÷ (duration of the load × number of threads)."""
+    """CPU time of the process ÷ maximum CPU time of its threads."""
     busy_fraction: float | None = None
     """Share of the time in which the busiest thread handled events, without spinning. If this share is at least 0.85,
     the generator may be the limit."""
