@@ -43,7 +43,7 @@ def test_flags_make_the_load_they_name(flags: dict[str, Any], load: Load) -> Non
     ("flags", "problem"),
     [
         ({"rate_rps": "fast"}, "-R/--rate: found 'fast', expected a number above 0, or points such as 0s:100,30s:1000"),
-        ({"rate_rps": "0"}, "-R/--rate: found '0', expected a value above 0"),
+        ({"rate_rps": "0"}, "-R/--rate: found '0', expected at least one value above 0"),
         ({"rate_rps": "30s:1,10s:2"}, "-R/--rate: found '30s:1,10s:2', expected points sorted by time"),
         ({"rate_rps": "0s:1,5"}, "expected a time before each value"),
         ({"rate_rps": "0:1,5:2"}, "-R/--rate: found '0:1,5:2'"),
@@ -107,15 +107,15 @@ def test_requests_that_wait_for_no_answer_are_pipelined() -> None:
         (LoadSpec(pipeline=2, rate_rps=10.0, loops=2), "--pipeline: found 2 together with --loops"),
         (
             LoadSpec(pipeline=1000, connections=1001),
-            "--pipeline: found 1000 on each of 1001 connections, expected at most 1,000,000 requests",
+            "--pipeline: found 1000 requests on each of 1001 connections, expected at most 1,000,000 requests",
         ),
         (LoadSpec(urls=("a:80",)), "URL: found 'a:80', expected http://HOST[:PORT]/PATH"),
         (LoadSpec(urls=(URL, "b")), "URL: found 'b', expected http://HOST[:PORT]/PATH"),
-        (LoadSpec(urls=(URL, URL), scenario={}), "URL: found 2 together with --scenario, expected one"),
+        (LoadSpec(urls=(URL, URL), scenario={}), "URL: found 2 URLs together with --scenario, expected one"),
         (LoadSpec(urls=("unix:/a", URL)), "URL: found http and unix, expected the same scheme in all URLs"),
         (
             LoadSpec(urls=(URL, URL), connections=1),
-            "URL: found 2 for 1 connections, expected at least one connection for each",
+            "URL: found 2 URLs for 1 connections, expected at least one connection for each",
         ),
         (LoadSpec(scenario={}, method="PUT"), "-m/--method: found 'PUT' together with --scenario"),
         (LoadSpec(tls_insecure=True), "--insecure: found with 'http://127.0.0.1:8000/'"),
@@ -124,7 +124,7 @@ def test_requests_that_wait_for_no_answer_are_pipelined() -> None:
             LoadSpec(urls=("https://a/",), tls_ca="c", tls_insecure=True),
             "--insecure: found together with --cacert, expected only one of the two",
         ),
-        (LoadSpec(urls=("http://a:b@h/", "http://c:d@h/")), "--user: found two names and passwords"),
+        (LoadSpec(urls=("http://a:b@h/", "http://c:d@h/")), "--user: found two names or passwords"),
         (
             LoadSpec(user=("a", "b"), headers=(("authorization", "x"),)),
             "--user: found together with Authorization in -H/--header",

@@ -11,7 +11,7 @@ __all__ = ["Check", "Csv", "Header", "JsonLines", "JsonPointer", "Pause", "Regex
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a name of `__all__` at its first use, because few commands need these names."""
+    """Imports a name of `__all__` at its first use, so that most commands start without this import."""
     if name == "__version__":
         from importlib.metadata import version
 

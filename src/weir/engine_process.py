@@ -1,7 +1,7 @@
 """Runs `weir-engine` as a process that writes NDJSON records to its standard output.
 
-The engine ends when its standard input closes, so the engine never outlives weir. A thread reads the records. After the
-first record, this thread runs at nice 19 to leave the CPU to the load.
+The engine ends when its standard input closes, so the engine never outlives weir. A reader thread reads the records.
+After the first record, the reader thread runs at nice 19 and leaves the CPU to the load.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ _READER_NICE = 19
 
 
 class Closing(ABC):
-    """Base class of context managers that call `close` at the end of the context."""
+    """Base class of context managers. At the end of a `with` block, the context manager calls `close`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends the processes of this object."""
+        """Ends all processes that this object has started."""
 
     def __enter__(self) -> Self:
         return self
@@ -35,9 +35,9 @@ class Closing(ABC):
 
 
 class Engine(ABC):
-    """A running subcommand of `weir-engine` on any machine. The engine reads JSON lines and writes records. A thread
-    calls `on_record` with every record, and `on_end` at the end of the stream. If `on_record` raises an exception, the
-    thread stores the exception in `failure` and stops reading."""
+    """A running subcommand of `weir-engine` on any machine. The engine reads JSON lines and writes records. A reader
+    thread calls `on_record` with every record, and `on_end` after the last record. If `on_record` raises an exception,
+    the reader thread stores the exception in `failure` and stops reading."""
 
     def __init__(self, name: str, on_record: Callable[[Record], None], on_end: Callable[[], None]) -> None:
         self.name = f"weir-engine {name}"
@@ -45,12 +45,12 @@ class Engine(ABC):
         self._on_record = on_record
         self._on_end = on_end
         self.error_record: Record | None = None
-        """The engine's own error report. None: the engine has reported no error."""
+        """The error that the engine has reported. None: the engine has reported no error."""
 
     @property
     @abstractmethod
     def pid(self) -> int:
-        """Returns the engine's process id on the engine's machine."""
+        """Returns the engine's process id on the machine that runs the engine."""
 
     @abstractmethod
     def write_line(self, value: Record) -> None:
@@ -66,7 +66,7 @@ class Engine(ABC):
 
     @abstractmethod
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits until the engine's stream and process have ended. Returns False after `timeout_s` seconds."""
+        """Waits until the engine has ended and all records are read. Returns False after `timeout_s` seconds."""
 
     @abstractmethod
     def end(self, grace_s: float = 10.0) -> None:
@@ -74,10 +74,10 @@ class Engine(ABC):
 
     @abstractmethod
     def _ending(self) -> tuple[int | None, bytes]:
-        """Returns the engine's exit status and standard error. A negative exit status is the number of a signal."""
+        """Returns the engine's exit status and standard error. If signal 9 ended the engine, the exit status is -9."""
 
     def error(self) -> WeirError:
-        """Returns the error that ended the engine, from the engine's report or exit status. Call `wait` first."""
+        """Returns an error that explains why the engine has ended. Call `wait` first."""
         if self.error_record is not None:
             kind = UsageError if self.error_record.get("code") == ExitCode.USAGE else TargetError
             return kind(str(self.error_record.get("message")), hint=str(self.error_record.get("hint") or ""))
@@ -87,7 +87,7 @@ class Engine(ABC):
         return TargetError(f"{self.name} ended unexpectedly {how}" + (f": {text[-500:]}" if text else ""))
 
     def _read_lines(self, lines: Iterable[bytes]) -> None:
-        """Passes each record to `on_record` until the stream ends. Runs on the reader's thread."""
+        """Passes each record to `on_record`, until the engine writes no more records. Runs on the reader thread."""
         is_first = True
         try:
             for line in lines:
@@ -109,11 +109,11 @@ class Engine(ABC):
 
 StartEngine = Callable[..., Engine]
 """A function that starts a subcommand of `weir-engine`, on this machine (`EngineProcess`) or on another machine.
-Parameters: the subcommand with its arguments, `on_record` and `on_end`."""
+Parameters: a list of the subcommand and its arguments, `on_record` and `on_end`."""
 
 
 class EngineProcess(Engine):
-    """A running subcommand of `weir-engine` on this machine. `cpus`: CPUs of the engine; empty: CPUs of this thread."""
+    """A running subcommand of `weir-engine` on this machine. `cpus`: CPUs of the engine. Empty: the caller's CPUs."""
 
     def __init__(
         self,
@@ -133,15 +133,15 @@ class EngineProcess(Engine):
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    # Ctrl-C at the terminal reaches only weir, not the engine. A generator stays in weir's session: if
+                    # Ctrl-C at the terminal reaches only weir, not the engine. A generator stays in weir's session. If
                     # the kernel groups CPU time by session ("autogroup"), niceness counts only within a session. The
-                    # host sets the niceness of its own session.
+                    # host has its own session, and sets the niceness of this session.
                     start_new_session=leads_session,
                     process_group=-1 if leads_session else 0,
                 )
         except OSError as error:
             message = f"{binary}: cannot be started: {error.strerror}"
-            raise UsageError(message, hint="in a checkout: make setup") from None
+            raise UsageError(message, hint="in a checkout of weir, run: make setup") from None
         self._stderr = b""
         lines = self._process.stdout
         self._reader = threading.Thread(target=self._read_lines, args=(lines,), name=self.name, daemon=True)
@@ -200,7 +200,7 @@ class EngineProcess(Engine):
 
 @contextlib.contextmanager
 def pin_to_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Binds this thread and its new processes and threads to CPUs within the context. Empty `cpus` change nothing."""
+    """Binds the calling thread, and processes and threads that it starts, to `cpus`. Empty `cpus` change nothing."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus or before)
     try:

@@ -1,11 +1,11 @@
-"""Returns a run as polars frames for notebooks. A row is a trial, an interval, a reading, a comparison or a metric.
+"""Reads a run as polars data frames for notebooks. A row is a trial, an interval, a reading, a comparison or a metric.
 
     >>> from weir import frames                                  # doctest: +SKIP
     >>> run = frames.read("runs/sync-vs-async-1")                # doctest: +SKIP
     >>> run.trials().group_by("stack").agg(pl.col("throughput_rps").median())   # doctest: +SKIP
 
-This module reads only the run file. The names of columns state the units, such as `_s` and `_us`. A figure that a trial
-does not have is null.
+This module reads only the run file. Names of columns end with the unit, such as `_s` and `_us`. A missing
+figure is null.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ _Rows = Callable[[RunReader, int], Sequence[Any]]
 
 
 class Run:
-    """The tables of a run. Each method reads the run file again, because a running study adds rows to the file."""
+    """The tables of a run. Each method reads the run file again, because an unfinished study adds rows."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -40,7 +40,7 @@ class Run:
             return of_run(reader)
 
     def trials(self) -> pl.DataFrame:
-        """Returns one row per finished trial: cell, verdict, value of each metric, and use in findings."""
+        """Returns one row per finished trial: cell, verdict, value of each metric, and its use in findings (`used`)."""
         with RunReader(self._path) as reader:
             rows = [
                 {
@@ -61,11 +61,11 @@ class Run:
         return self._rows(RunReader.intervals)
 
     def samples(self) -> pl.DataFrame:
-        """Returns one row per reading of a process tree: CPU, memory, threads and bytes. Counters are cumulative."""
+        """Returns one row per reading of a stack or service: CPU, memory, threads, bytes. Counters are cumulative."""
         return self._rows(lambda reader, trial: reader.readings(SampleRow, trial))
 
     def thread_states(self) -> pl.DataFrame:
-        """Returns one row per reading and thread name: the threads' cumulative time in each state, in seconds."""
+        """Returns one row per reading and thread name: the cumulative seconds of these threads in each state."""
         return self._rows(lambda reader, trial: reader.readings(ThreadStateRow, trial))
 
     def comparisons(self) -> pl.DataFrame:
@@ -78,7 +78,7 @@ class Run:
         return _frame(rows)
 
     def measures(self) -> pl.DataFrame:
-        """Returns one row per point, stack and metric: the value over all trials, with a confidence interval."""
+        """Returns one row per load point, stack and metric: the value from all trials, with a confidence interval."""
         rows = [
             {
                 "point": point.label,
@@ -104,7 +104,7 @@ class Run:
 
 
 def read(path: str | Path) -> Run:
-    """Opens the run in a folder or file. Raises UsageError if the path holds no run, or only a single load."""
+    """Opens the run in a folder or file. Raises UsageError if the path has no run of a study."""
     with RunReader(Path(path)) as reader:
         if reader.info.is_load:
             problem = f"{reader.path}: found a single load, expected a run of a study"
@@ -118,5 +118,5 @@ def _cell(cell: Cell) -> dict[str, Any]:
 
 
 def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
-    # polars needs all rows to find a column's type: the first row may hold a null or lack a coordinate.
+    # polars needs all rows to find the type of a column, because a column may be null or missing in the first row.
     return pl.DataFrame([dict(row) for row in rows], infer_schema_length=None)

@@ -15,18 +15,18 @@ from weir.model.records import Sample
 from weir.model.run_types import Limits, Network
 
 _ANSWER_S = 60.0
-"""Timeout of the host's replies, in seconds. A stop also has its grace period."""
+"""Maximum time for a reply of the host, in seconds. For `stop`, weir adds the grace period."""
 
 
 class HostGoneError(WeirError):
-    """The host and all its processes have ended. This error ends the whole run; a stack's failure does not."""
+    """The host and all its processes have ended. This error ends the run. A stack's failure does not end the run."""
 
     exit_code = ExitCode.TARGET
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """The ids of a user of this machine and of the user's only group."""
+    """User id and group id. A process with these ids has no other groups."""
 
     uid: int
     gid: int
@@ -43,7 +43,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """Whether the host can provide a feature on this machine."""
+    """Whether the host can provide one feature on its machine."""
 
     possible: bool
     detail: str
@@ -52,19 +52,19 @@ class Ability:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The features that the host can or cannot provide on this machine."""
+    """Whether the host can provide each optional feature on its machine."""
 
     limits: Ability
     network: Ability
     port_translation: Ability
-    """Needed for `Network.published_port`."""
+    """Whether the host can publish a port under another number (`Network.published_port`)."""
     netem: Ability
-    """Needed for `Network.delay_ms` and `Network.loss`."""
+    """Whether the host can delay and drop packets (`Network.delay_ms`, `Network.loss`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a process that the host started. CPU times include all descendants of the process."""
+    """Exit status, CPU time and other facts about a process that has ended. CPU times include all descendants."""
 
     name: str
     exit_code: int | None
@@ -74,9 +74,9 @@ class Ended:
     cpu_system_s: float
     peak_rss_bytes: int
     oom_kills: int | None = None
-    """Number of processes that the kernel killed at the memory limit. None: the process had no limit."""
+    """Number of processes that the kernel killed because of the memory limit. None: the process had no memory limit."""
     left_behind: tuple[str, ...] = ()
-    """Names of descendants that still ran after SIGTERM. The host killed these descendants."""
+    """Names of descendants that still ran after SIGTERM. The host then killed these descendants."""
     written: tuple[str, ...] = ()
     """Files that the process wrote outside its folder and did not remove. Empty without `watch_writes`."""
 
@@ -87,7 +87,7 @@ class Ended:
 
     @property
     def out_of_memory(self) -> str:
-        """Returns a description of the kernel's kills at the memory limit. Empty: the kernel killed no process."""
+        """Returns a text about processes that the kernel killed because of the memory limit. Empty without kills."""
         if not self.oom_kills:
             return ""
         processes = "process" if self.oom_kills == 1 else "processes"
@@ -95,9 +95,9 @@ class Ended:
 
 
 class Host(Closing):
-    """A running `weir-engine host`. Paths and CPUs belong to the machine on which `start_engine` starts the host.
-    Raises UsageError if the engine is missing, and HostGoneError if the host does not start. All methods raise
-    HostGoneError after the host has ended."""
+    """A running `weir-engine host`. `start_engine` starts the host on this or another machine. All paths and CPUs are
+    those of that machine. Raises UsageError if the engine is missing, and HostGoneError if the host does not start.
+    Methods raise HostGoneError after the host's end."""
 
     def __init__(self, start_engine: StartEngine = EngineProcess) -> None:
         self._answers: dict[int, queue.SimpleQueue[Record | None]] = {}
@@ -111,7 +111,7 @@ class Host(Closing):
         self.on_sample: Callable[[Sample], None] = lambda _: None
         self.on_exit: Callable[[Ended], None] = lambda _: None
         self.on_gone: Callable[[], None] = lambda: None
-        """A function that the reader's thread calls when the host or the host's machine is gone."""
+        """A function that the reader thread calls when the host or the host's machine is gone."""
         self._process = start_engine(["host"], on_record=self._take, on_end=self._stream_ended)
         hello = self._hello.get()
         if hello is None:
@@ -143,15 +143,15 @@ class Host(Closing):
         Args:
             name: name of the process, unique until the process has ended.
             argv: command and arguments.
-            tier: tier of the process in samples.
+            tier: name of the tier to which samples assign the process.
             cwd: working directory of the process.
             env: all environment variables of the process.
             log: file to which the host appends the output of the process.
             cpus: CPUs of the process and its descendants. Empty: all CPUs.
             user: user of the process. None: weir's user. Any other user needs root.
-            limits: limits of the process and its descendants.
-            network: the process's own network. None: loopback.
-            watch_writes: whether `Ended.written` lists files written outside `cwd` and the log's folder. Needs root.
+            limits: limits of CPU and memory for the process and its descendants together.
+            network: the process's own network. None: the process has no own network, and listens on loopback.
+            watch_writes: whether `Ended.written` lists files outside `cwd` and the log's folder. Needs root.
         """
         with self._changed:
             self._ended.pop(name, None)
@@ -172,16 +172,16 @@ class Host(Closing):
         return Started(int(answer["pid"]), answer["address"] or "127.0.0.1")
 
     def stop(self, name: str, *, grace_s: float = 5.0) -> Ended:
-        """Stops a process and its descendants with SIGTERM, and with SIGKILL after `grace_s` seconds."""
+        """Stops a process and its descendants with SIGTERM. Sends SIGKILL if they still run after `grace_s` seconds."""
         return _parse_end(self._ask("stop", name=name, grace_s=grace_s, wait_s=_ANSWER_S + grace_s))
 
     def ended(self, name: str) -> Ended | None:
-        """Returns the end of a process that has ended by itself. Returns None while the process runs."""
+        """Returns the `Ended` of a process that has ended without `stop`. Returns None while the process runs."""
         with self._changed:
             return self._ended.get(name)
 
     def wait_ended(self, name: str, timeout_s: float | None = None) -> Ended | None:
-        """Waits until a process has ended by itself. Returns None after `timeout_s` seconds."""
+        """Waits until a process ends without `stop`. Returns None if the process still runs after `timeout_s`."""
         with self._changed:
             self._changed.wait_for(lambda: name in self._ended or self.is_gone, timeout_s)
             if name not in self._ended and self.is_gone:
@@ -189,18 +189,18 @@ class Host(Closing):
             return self._ended.get(name)
 
     def observe(self) -> None:
-        """Starts sampling. The reader's thread passes every sample to `on_sample`."""
+        """Starts regular sampling. The reader thread passes every sample to `on_sample`."""
         self._ask("observe", period_s=0.1, memory_period_s=5.0)
 
     def unobserve(self) -> None:
         self._ask("unobserve")
 
     def sample(self) -> Sample:
-        """Takes and returns one sample, including memory figures."""
+        """Takes one sample with all memory figures, and returns this sample."""
         return Sample.model_validate(self._ask("sample"))
 
     def capabilities(self) -> Capabilities:
-        """Tries the host's features on this machine, and returns the results."""
+        """Tries all optional features on the host's machine, and returns the results."""
         answer = self._ask("capabilities")
         return Capabilities(**{field.name: Ability(**answer[field.name]) for field in fields(Capabilities)})
 
@@ -215,7 +215,7 @@ class Host(Closing):
         cpus: Sequence[int] = (),
         user: User | None = None,
     ) -> Ended:
-        """Runs a command and waits for its end. The command also ends if weir ends."""
+        """Runs a command and waits for its end. If weir ends, the command ends too."""
         self.start(name, argv, tier="build", cwd=cwd, env=env, log=log, cpus=cpus, user=user)
         ended = self.wait_ended(name)
         assert ended is not None
@@ -280,7 +280,7 @@ class Host(Closing):
             # The agent has reported that the host's machine is gone.
             return HostGoneError(failure.message, hint=failure.hint)
         if isinstance(failure, WeirError):
-            # An observer of samples failed, for example because the disk is full. The host itself works.
+            # A function that receives samples failed, for example because the disk is full. The host itself works.
             return failure
         if failure is not None:
             return HostGoneError(f"weir-engine host: {failure}")

@@ -2,8 +2,8 @@
 
 Each field of `LoadSpec` has a flag, a key in study files, a help, and a label in the live page's form. weir derives
 `weir load`, `[load]` of a study, the form, the printed command line and the reference from these fields. `to_plan`
-rejects contradicting settings, and returns the engine's plan. Errors name a setting by its flag (`FLAG_NAMES`) or its
-key (`KEY_NAMES`).
+rejects settings that contradict each other, and returns the engine's plan. An error message names a setting by its
+flag (`FLAG_NAMES`) or its key (`KEY_NAMES`).
 
 This module does not use pydantic: importing pydantic takes longer than all other imports of a short load.
 """
@@ -24,7 +24,7 @@ from weir.model.load import Arrivals, ClosedLoad, Load, LoadPlan, OpenLoad, Prof
 DEFAULT_CONNECTIONS = 64
 DEFAULT_DURATION_S = 10.0
 MAX_DURATION_S = 3600.0
-"""Default maximum length of a load that ends after its requests or loops, or at its first failure."""
+"""Default maximum length of a load that ends after a number of requests or loops, or at its first failed request."""
 MAX_PIPELINE = 1024
 _MAX_UNANSWERED = 1_000_000
 _PLAN_OPTIONS = (
@@ -47,8 +47,8 @@ class Setting:
     write: Callable[[Any], str] = str
     const: Any = True
     repeats: bool = False
-    """Whether users may repeat the flag. The field is a tuple of `read`'s results. If the results are tuples of texts,
-    the field has the items of all these tuples."""
+    """Whether users may repeat the flag. The field then is a tuple of the values that `read` returns. If `read` returns
+    tuples, weir concatenates these tuples."""
     key: str = ""
     """Key in study files, such as `load.ramp_s` or `matrix.users`. Empty: study files have no such key."""
     key_help: str = ""
@@ -80,7 +80,7 @@ _PEM = {"metavar": "FILE", "read": parsing.parse_pem_path}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSpec:
-    """The settings of a load. None: the user has not given this setting."""
+    """The settings of a load. None means that the user has not set the field."""
 
     urls: tuple[str, ...] = ()
 
@@ -147,7 +147,7 @@ class LoadSpec:
         key="load.until_first_failure", key_help="The first failed request ends the trial.",
     )  # fmt: skip
 
-    # --- What is asked
+    # --- What each request contains
 
     method: str | None = _setting(
         None, "-m/--method", "HTTP method. Default: GET, or POST with a body.", metavar="METHOD",
@@ -241,7 +241,7 @@ class LoadSpec:
 
     @property
     def ends_by_itself(self) -> bool:
-        """Whether another setting than the duration may end the load."""
+        """Whether a setting other than the duration can end the load."""
         return self.requests is not None or self.loops is not None or self.until_first_failure
 
     def to_load(self, names: "Names") -> Load:
@@ -276,7 +276,7 @@ class LoadSpec:
 
     @property
     def plan_options(self) -> dict[str, Any]:
-        """Returns the settings that a plan has under the same names."""
+        """Returns the settings that have the same name in `LoadPlan`."""
         return {name: getattr(self, name) for name in _PLAN_OPTIONS}
 
     def check_pipeline(self, load: Load, names: "Names") -> None:
@@ -296,7 +296,7 @@ class LoadSpec:
             expected = "expected keep-alive connections and no pause between requests"
             raise _error(names, "pipeline", f"found {self.pipeline} together with {beside[0]}, {expected}")
         if load.connections * self.pipeline > _MAX_UNANSWERED:
-            each = f"{self.pipeline} on each of {load.connections} connections"
+            each = f"{self.pipeline} requests on each of {load.connections} connections"
             raise _error(names, "pipeline", f"found {each}, expected at most {_MAX_UNANSWERED:,} requests in flight")
 
     def to_arguments(self) -> list[str]:
@@ -312,7 +312,7 @@ class LoadSpec:
         return shlex.join(["weir", "load", *self.to_arguments()])
 
     def without_implied_settings(self) -> "LoadSpec":
-        """Returns the same load without the headers and the method that the engine chooses by itself."""
+        """Returns the same load without the headers and the method that the engine would send anyway."""
         host = urlsplit(self.urls[0]).netloc.lower()
         connection = "keep-alive" if self.keep_alive else "close"
         implied = {("host", host), ("host", re.sub(":(80|443)$", "", host)), ("connection", connection)}
@@ -344,7 +344,7 @@ class LoadSpec:
                 raise _error(names, name, f"found together with {names['rate_rps']}, {expected}")
         if self.think is not None and self.loops is None:
             problem = f"found together with {names['rate_rps']} and without {names['loops']}, expected all three"
-            raise _error(names, "think", problem, hint=f"add {names['loops']}: the requests of each arrival")
+            raise _error(names, "think", problem, hint=f"add {names['loops']}, the number of requests of each arrival")
         session = None if self.loops is None else Session(self.loops, self.think)
         return OpenLoad(rate_rps, self.connections or DEFAULT_CONNECTIONS, self.arrivals, session)
 
@@ -355,19 +355,19 @@ class LoadSpec:
                 raise _error(names, "ramp_s", f"found without {names['users']}, expected both")
             return self.connections or DEFAULT_CONNECTIONS
         if self.connections is not None:
-            problem = f"found together with {names['connections']}, expected only one: every user has a connection"
-            raise _error(names, "users", problem)
+            found = f"found together with {names['connections']}"
+            raise _error(names, "users", f"{found}, expected only one of the two: every user has a connection")
         if not isinstance(users, tuple) and users != int(users):
             raise _error(names, "users", f"found {users:g}, expected a whole number")
         if self.ramp_s is None:
             return users
         if isinstance(users, tuple):
             found = f"found together with {names['users']} {parsing.write_profile(users)}"
-            raise _error(names, "ramp_s", f"{found}, expected one number of users")
+            raise _error(names, "ramp_s", f"{found}, expected a single number of users")
         return ((0.0, 0.0), (self.ramp_s, users))
 
     def _default_duration_s(self, load: Load) -> float:
-        """Returns the length of the profile or ramp, an hour if another setting ends the load, or else 10 s."""
+        """Returns the duration of a load for which the user has not set `duration_s`."""
         if self.requests is not None or (isinstance(load, ClosedLoad) and load.requests_per_user is not None):
             return MAX_DURATION_S
         if self.ramp_s is not None:
@@ -377,17 +377,18 @@ class LoadSpec:
         return last_s or (MAX_DURATION_S if self.until_first_failure else DEFAULT_DURATION_S)
 
     def _with_authorization(self, names: "Names") -> "LoadSpec":
-        """Returns the load with the name and password from `user` or the URLs in a header (RFC 7617)."""
+        """Returns the load with a header Authorization (RFC 7617) in place of `user` and of passwords in URLs."""
         parts = [_split_credentials(url) for url in self.urls]
         found = {user for _, user in parts if user is not None} | ({self.user} if self.user is not None else set())
         if not found:
             return self
         if len(found) > 1:
-            raise _error(names, "user", "found two names and passwords, expected one for all URLs and the flag")
+            raise _error(names, "user", "found two names or passwords, expected one name and password for all URLs")
         if any(name.lower() == "authorization" for name, _ in self.headers):
-            raise _error(names, "user", f"found together with Authorization in {names['headers']}, expected only one")
+            problem = f"found together with Authorization in {names['headers']}, expected only one of the two"
+            raise _error(names, "user", problem)
         if self.scenario is not None:
-            problem = f"found together with {names['scenario']}, expected a header Authorization in its steps"
+            problem = f"found together with {names['scenario']}, expected a header Authorization in the scenario"
             raise _error(names, "user", problem)
         token = b64encode(parsing.write_credentials(found.pop()).encode()).decode("ascii")
         headers = (*self.headers, ("Authorization", f"Basic {token}"))
@@ -402,12 +403,12 @@ class LoadSpec:
         if count == 1:
             return ()
         if self.scenario is not None:
-            raise UsageError(f"URL: found {count} together with {names['scenario']}, expected one URL for the scenario")
+            raise UsageError(f"URL: found {count} URLs together with {names['scenario']}, expected one URL")
         schemes = sorted({url.partition(":")[0].lower() for url in self.urls})
         if len(schemes) > 1:
             raise UsageError(f"URL: found {' and '.join(schemes)}, expected the same scheme in all URLs")
         if load.connections < count:
-            found = f"found {count} for {load.connections} connections"
+            found = f"found {count} URLs for {load.connections} connections"
             raise UsageError(f"URL: {found}, expected at least one connection for each URL", hint=f"-c {count}")
         return self.urls
 
@@ -428,7 +429,7 @@ class LoadSpec:
                 raise _error(names, given[0], f"found with {url!r}, expected a URL that begins with https://")
         if (self.tls_certificate is None) != (self.tls_key is None):
             alone, missing = ("tls_certificate", "tls_key") if self.tls_key is None else ("tls_key", "tls_certificate")
-            raise _error(names, alone, f"found without {names[missing]}, expected both or neither of them")
+            raise _error(names, alone, f"found without {names[missing]}, expected both or neither")
         if self.tls_insecure and self.tls_ca is not None:
             raise _error(names, "tls_insecure", f"found together with {names['tls_ca']}, expected only one of the two")
         return Tls(**{one.name: getattr(self, f"tls_{one.name}") for one in fields(Tls)})
@@ -441,9 +442,9 @@ class LoadSpec:
 
 
 Names = Mapping[str, str]
-"""A mapping from each field of a load to its flag or its key, for messages."""
+"""A mapping from each field of `LoadSpec` to the flag or key that messages show."""
 SETTINGS: Final[Mapping[str, Setting]] = {one.name: one.metadata["setting"] for one in fields(LoadSpec) if one.metadata}
-"""A mapping from each field's name to its `Setting`, in the order of the help."""
+"""A mapping from each field of `LoadSpec` to its `Setting`. `weir load --help` has the same order."""
 _DEFAULTS = {one.name: one.default for one in fields(LoadSpec)}
 FLAG_NAMES: Final[Names] = {name: setting.flags for name, setting in SETTINGS.items()}
 _KEYS = {name: setting.key for name, setting in SETTINGS.items()}
@@ -451,9 +452,9 @@ KEY_NAMES: Final[Names] = _KEYS | {"keep_alive": "load.keep_alive = false"}
 
 
 def read_flags(urls: tuple[str, ...], given: Mapping[str, Any]) -> LoadSpec:
-    """Returns the load of a command line. `given` maps each field to the flag's text, to a list of texts if users may
-    repeat the flag, or to True for a flag without a value. None, False and an empty list mean: not given. Raises
-    UsageError if a text is not a valid value."""
+    """Returns the load of a command line. `given` maps each field to the value of its flag: a text, a list of texts if
+    users may repeat the flag, or True for a flag without a value. None, False and an empty list mean: not given.
+    Raises UsageError if a text is not a valid value."""
     values: dict[str, Any] = {}
     for name, value in given.items():
         setting = SETTINGS[name]
@@ -473,7 +474,7 @@ def read_flags(urls: tuple[str, ...], given: Mapping[str, Any]) -> LoadSpec:
 
 
 def choose_user_settings(users: Profile) -> dict[str, Any]:
-    """Returns the fields of `LoadSpec` for a number of users: connections, a ramp, or a profile."""
+    """Returns the fields of `LoadSpec` that create these users: connections, users with a ramp, or a profile."""
     match users:
         case ((0.0, 0.0), (ramp_s, most)) if ramp_s > 0 and most == int(most):
             return {"users": most, "ramp_s": ramp_s}
@@ -484,7 +485,7 @@ def choose_user_settings(users: Profile) -> dict[str, Any]:
 
 
 def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Returns the URL without credentials, and the name and password from the URL."""
+    """Returns the URL without name and password, and the name and password. None: the URL has no name and password."""
     scheme, separator, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     userinfo, at, host = authority.rpartition("@")

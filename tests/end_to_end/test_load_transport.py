@@ -213,12 +213,12 @@ def test_answers_come_when_the_kernel_received_them(weir: Weir, serve: Callable[
         ),
         (
             ["http://127.0.0.1/", "http://127.0.0.2/", "-c", "1"],
-            "URL: found 2 for 1 connections, expected at least one connection for each",
+            "URL: found 2 URLs for 1 connections, expected at least one connection for each",
         ),
         (["http://127.0.0.1/", "--insecure"], "--insecure: found with 'http://127.0.0.1/'"),
         (
             ["https://127.0.0.1/", "--cacert", "nowhere.pem"],
-            "--cacert: found 'nowhere.pem', expected a file that can be read",
+            "--cacert: found 'nowhere.pem', expected a readable file",
         ),
         (
             ["https://127.0.0.1/", "--cacert", "/proc/self/status"],

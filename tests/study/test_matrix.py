@@ -88,8 +88,11 @@ def test_numbers_are_lists_or_ranges(tmp_path: Path, value: str, numbers: list[i
         ("connections = [1.5]", "expected whole numbers of at least 1, not 1.5"),
         ("connections = [true]", "expected whole numbers of at least 1, not True"),
         ("connections = [4, 4]", "expected every value only once, found 4 twice"),
-        ('connections = "50..4"', "matrix.connections: found '50..4'; expected a range that goes up, such as 4..50"),
-        ('connections = "1..9 step 0"', "expected a step above 0 in '1..9 step 0': without it the range never ends"),
+        (
+            'connections = "50..4"',
+            "matrix.connections: found '50..4'; expected a range from lower to higher, such as 4..50",
+        ),
+        ('connections = "1..9 step 0"', "expected a step above 0 in '1..9 step 0': with step 0 the range never ends"),
         ('connections = "1..9999999"', "expected at most 1,000 numbers"),
         ('connections = "4.."', "expected numbers and ranges such as"),
         ('connections = "few"', "expected numbers and ranges such as"),
@@ -153,7 +156,7 @@ def test_a_matrix_with_a_mistake_is_refused_by_file_and_key(tmp_path: Path, matr
         (
             'users = ["0s:1,5s:2"]',
             "ramp_s = 5",
-            "load.ramp_s: found together with matrix.users 0s:1,5s:2, expected one number of users",
+            "load.ramp_s: found together with matrix.users 0s:1,5s:2, expected a single number of users",
         ),
         ("rate_rps = [4]", 'think = "1s"', "load.think: found together with matrix.rate_rps and without load.loops"),
         (

@@ -14,17 +14,17 @@ class ExitCode(IntEnum):
     regression, `audit` found an impossible number, or `prove` did not measure the predicted effect."""
     USAGE = 2
     """Wrong usage, an invalid file, or a machine that lacks resources. For `doctor`: weir itself lacks a requirement.
-    Also: weir cannot write a file, for example on a full disk. The run then ends and keeps its finished trials."""
+    Also: weir cannot write a file, for example on a full disk. A run then ends and keeps its finished trials."""
     TARGET = 3
-    """A stack, a service or a target failed: weir could not build, start or reach it, its response was wrong, or it
-    ended. For `run`: all trials of a cell failed."""
+    """A stack, a service or a target failed. Examples: a build failed, a server was out of reach, a response was wrong,
+    or a process ended early. For `run`: all trials of a cell failed."""
     NOT_VALID = 4
     """The measurement is not valid: a cell of a `run` has no trial that counts, `capacity` found no bound, or a `load`
     lost an agent. With `--strict`: the verdict of a `load` is not valid, or a `gate` is inconclusive."""
     DEFECT = 70
-    """A defect of weir itself. `WEIR_DEBUG=1` shows its place."""
+    """A defect of weir itself. `WEIR_DEBUG=1` shows the place of the defect in weir's code."""
     INTERRUPTED = 130
-    """Ctrl-C, SIGTERM or a closed terminal interrupted the command. weir keeps finished trials."""
+    """Ctrl-C, SIGTERM or a closed terminal interrupted the command. The run file keeps finished trials."""
 
 
 class WeirError(Exception):
@@ -40,19 +40,19 @@ class WeirError(Exception):
 
 
 class UsageError(WeirError):
-    """Wrong usage, or a file that is not valid."""
+    """An error for wrong usage, or for a file that is not valid."""
 
 
 class InvalidValueError(ValueError):
-    """An error for a text without the expected form. The message is "expected" and `expected`. `hint` is a next
-    step."""
+    """An error for a text that is not valid. `found` is the text, `expected` describes a valid text, and `hint` is the
+    next command."""
 
     def __init__(self, found: str, expected: str, hint: str = "") -> None:
         super().__init__(f"expected {expected}")
         self.found, self.expected, self.hint = found, expected, hint
 
     def at(self, place: str) -> UsageError:
-        """Returns a UsageError whose message begins with `place`, the flag, key or field of the text."""
+        """Returns a UsageError for this error. The message begins with `place`: a flag, a key or a field."""
         return UsageError(f"{place}: found {self.found!r}, expected {self.expected}", hint=self.hint)
 
 
@@ -64,14 +64,14 @@ class TargetError(WeirError):
 
 class GeneratorError(TargetError):
     """A failure of the generator. Examples: weir's engine was killed, an external tool hung or printed an unreadable
-    report (the message names its output file), or an agent on another machine was lost."""
+    report (the message names the file of this report), or weir lost an agent on another machine."""
 
 
 class NoAgentLeftError(WeirError):
-    """The loss of all agents on other machines. Unlike the loss of a single agent, this error ends a run."""
+    """weir has lost all agents on other machines. Unlike the loss of a single agent, this error ends a run."""
 
     exit_code = ExitCode.TARGET
 
 
 class NotWrittenError(WeirError):
-    """An error for a run file, or a log next to it, that weir cannot write. Finished trials stay in the run file."""
+    """weir cannot write the run file or a log beside the run file. Finished trials stay in the run file."""

@@ -1,5 +1,5 @@
 """HdrHistograms in the engine's format: uncompressed V2, three digits, in nanoseconds up to an hour. `Hdr` is a
-histogram. The functions below read and write the bytes, and compute buckets. `hdr_batch` decodes many at once."""
+histogram. Functions decode and encode histograms, and compute buckets. `hdr_batch` decodes many histograms at once."""
 
 import math
 import struct
@@ -18,11 +18,11 @@ _HALF = SUB_BUCKETS // 2
 RANGES = 32
 """Number of ranges of values, each twice as wide as the range before. HdrHistogram's term for a range is a bucket."""
 BUCKETS = (RANGES + 1) * _HALF
-"""Number of buckets up to `HIGHEST_NS`. Every range except the first adds only its upper half."""
+"""Number of buckets up to `HIGHEST_NS`: 2,048 in the first range, and 1,024 in each later range."""
 
 
 class Hdr:
-    """A histogram: the number of samples in each bucket. Quantiles use a bucket's highest value, means its middle.
+    """Number of samples in each bucket. A quantile is the highest value of a bucket. A mean uses the buckets' middles.
 
     >>> times = Hdr()
     >>> for milliseconds in range(1, 101):
@@ -61,7 +61,7 @@ class Hdr:
         self.counts.update(other.counts)
 
     def remove(self, other: "Hdr") -> None:
-        """Removes the samples of a histogram that `merge` added before."""
+        """Removes the samples of `other`. `merge` must have added `other` before."""
         self.counts -= other.counts
 
     def coarsen(self) -> "Hdr":
@@ -101,8 +101,8 @@ class Hdr:
         return {highest_at(index): count for index, count in sorted(self.counts.items())}
 
     def quantiles(self, shares: Iterable[float]) -> list[int]:
-        """Returns the quantile for each share: the smallest value that at least this share of the samples does not
-        exceed. Shares ascend from 0 to 1. The histogram needs a sample. Ranks are rounded up, as in the engine."""
+        """Returns the quantile for each share: for 0.99, at least 99 % of the samples are smaller or equal. `shares`
+        ascend from 0 to 1. The histogram has at least one sample. As in the engine, ranks are rounded up."""
         samples, buckets, found = self.total, iter(sorted(self.counts.items())), []
         index = reached = 0
         for share in shares:
@@ -119,7 +119,7 @@ class Hdr:
 
 
 def deflated(data: bytes) -> bytes:
-    """Returns a histogram in the deflated form (V2) as base64, for histogram logs."""
+    """Compresses a histogram (`data`) with zlib, and returns the base64 text for histogram logs (compressed V2)."""
     body = zlib.compress(data, 1)
     return b64encode(struct.pack(">II", _COMPRESSED_COOKIE, len(body)) + body)
 
@@ -130,8 +130,8 @@ def bytes_of_text(text: str) -> bytes:
 
 
 def counts_in(data: bytes) -> dict[int, int]:
-    """Returns a dict from bucket index to number of samples, from `data` (uncompressed V2). Decoding takes less than a
-    millisecond, because a live view decodes ten histograms a second."""
+    """Decodes `data` (uncompressed V2). Returns a dict from bucket index to number of samples. This function must be
+    fast, because a live view decodes ten histograms a second."""
     found: dict[int, int] = {}
     index = begun = shift = 0
     for byte in data[HEADER_BYTES:]:
@@ -154,8 +154,8 @@ def counts_in(data: bytes) -> dict[int, int]:
 
 
 def highest_at(index: int) -> int:
-    """Returns the highest value of a bucket. The first 2,048 have width 1. The width doubles after every further
-    1,024."""
+    """Returns the highest value of a bucket. The first 2,048 buckets have width 1. The next 1,024 buckets have width 2,
+    the next 1,024 have width 4, and so on."""
     if index < 2 * _HALF:
         return index
     doublings = index // _HALF - 1
@@ -168,13 +168,13 @@ def lowest_at(index: int) -> int:
 
 
 def middle_at(index: int) -> int:
-    """Returns the middle of a bucket, which every implementation of HdrHistogram uses for means."""
+    """Returns the middle of a bucket. Every implementation of HdrHistogram computes means from these middles."""
     lowest = lowest_at(index)
     return lowest + (highest_at(index) + 1 - lowest) // 2
 
 
 def index_of(value: int) -> int:
-    """Returns the bucket of a value from 0 to `HIGHEST_NS`: the inverse of `highest_at`.
+    """Returns the index of the bucket of a value from 0 to `HIGHEST_NS`. Inverse of `highest_at`.
 
     >>> highest_at(index_of(50_000_000))
     50003967

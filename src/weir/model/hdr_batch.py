@@ -1,4 +1,4 @@
-"""Decodes many HdrHistograms (`weir.model.hdr`) together. Decoding 100,000 of them one by one takes minutes."""
+"""Decodes many HdrHistograms (`weir.model.hdr`) together. Decoding 100,000 histograms one by one takes minutes."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,7 +14,7 @@ Integers = NDArray[np.int64]
 
 
 class Samples(NamedTuple):
-    """Arrays with an element for each non-empty bucket, sorted by histogram number and bucket index."""
+    """Three arrays: histogram number, bucket index and number of samples of each non-empty bucket, in this order."""
 
     part: Integers
     bucket: Integers
@@ -24,15 +24,15 @@ class Samples(NamedTuple):
 _NONE = Samples(*(np.zeros(0, np.int64) for _ in range(3)))
 
 _TOGETHER_BYTES = 64 * 1024
-"""Maximum bytes of histograms to decode at a time, so that intermediate arrays fit into the CPU's cache."""
+"""Maximum bytes of histograms that weir decodes at a time. The intermediate arrays then fit into the CPU's cache."""
 
 
 def samples_of(parts: Sequence[bytes]) -> Samples:
-    """Returns the samples of all histograms in `parts`."""
+    """Decodes histograms. Each item of `parts` has the bytes of one histogram (uncompressed V2)."""
     found, first = [], 0
     ends = np.cumsum([len(part) for part in parts])
     while first < len(parts):
-        # At least one histogram, even if it does not fit.
+        # Decode at least one histogram, even a histogram that is larger than the maximum.
         begin = ends[first - 1] if first else 0
         after = max(first + 1, int(np.searchsorted(ends, begin + _TOGETHER_BYTES, side="right")))
         samples = _samples_of(parts[first:after])
@@ -42,7 +42,7 @@ def samples_of(parts: Sequence[bytes]) -> Samples:
 
 
 def merge(parts: Sequence[bytes]) -> Hdr:
-    """Returns one histogram of all samples in `parts`."""
+    """Returns one histogram with the samples of all histograms in `parts`."""
     samples = samples_of(parts)
     counts = np.bincount(samples.bucket, weights=samples.often)
     taken = np.flatnonzero(counts)
@@ -67,7 +67,7 @@ def _samples_of(parts: Sequence[bytes]) -> Samples:
     often = (payload[kept] >> 1).astype(np.int64)
     of_longer = has_samples[last]
     often[kept.searchsorted(last[of_longer])] = halves[of_longer]
-    # Each histogram's numbers lie together, and each histogram's buckets start at 0.
+    # The numbers of a histogram lie together. The bucket indexes of each histogram start at 0.
     ends = np.array([0, *accumulate(len(part) - HEADER_BYTES for part in parts)])
     reached = steps.cumsum()
     before = np.where(ends > 0, reached[ends - 1], 0)
@@ -76,8 +76,8 @@ def _samples_of(parts: Sequence[bytes]) -> Samples:
 
 
 def _longer_numbers(payload: NDArray[np.uint8]) -> tuple[Integers, Integers, Integers]:
-    """Decodes the numbers of several bytes, with seven bits in each byte, the lowest first. Returns the positions of
-    all bytes except each number's last byte, the positions of the last bytes, and the numbers."""
+    """Decodes all numbers that have several bytes. Each byte has seven bits of the number, and the lowest bits come
+    first. Returns the positions of the bytes before the last byte, the positions of the last bytes, and the numbers."""
     goes_on = np.flatnonzero(payload > 127)
     # A number begins at a byte that does not follow a continued byte.
     last = goes_on[np.diff(goes_on, prepend=-2) > 1]
@@ -93,5 +93,5 @@ def _longer_numbers(payload: NDArray[np.uint8]) -> tuple[Integers, Integers, Int
 
 @cache
 def highest() -> Integers:
-    """Returns an array of the highest value of each bucket."""
+    """Returns an array with the highest value of each bucket."""
     return np.array([highest_at(index) for index in range(BUCKETS)])

@@ -1,6 +1,6 @@
 """The two kinds of load, and the plan that the engine reads. In a *closed* load, each user sends the next request after
-the response. In an *open* load, arrivals do not wait for responses. The plan's JSON is in
-`docs/reference/engine.md`."""
+the response. In an *open* load, arrivals do not wait for responses. The file
+`docs/reference/engine.md` describes the plan's JSON."""
 
 import math
 from base64 import b64encode
@@ -18,12 +18,12 @@ LONGEST_S = 604_800.0
 LONGEST_TIMEOUT_S = 3_600.0
 
 Point = tuple[float, float]
-"""A time in seconds since the start, and the value at this time."""
+"""A time in seconds since the start of the load, and the value of the profile at this time."""
 Profile = float | tuple[Point, ...]
 """A constant, or points over time. The value is linear between points, and constant before the first and after the last
 point. Two points with the same time are a step."""
 Arrivals = Literal["constant", "poisson"]
-"""Whether arrivals have equal distances (`constant`), or are independent of one another (`poisson`)."""
+"""`constant`: arrivals come at equal intervals. `poisson`: arrivals come at independent random times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ ThinkTime = Think | ExponentialThink
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One arrival of an open load: a user who sends `requests` requests with pauses in between, and then leaves."""
+    """One arrival of an open load: a user who sends `requests` requests with pauses between them, and then leaves."""
 
     requests: int
     think: ThinkTime | None = None
@@ -95,7 +95,7 @@ class ClosedLoad:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the number of users is constant, and users send the next request at once."""
+        """Whether the number of users is constant, and each user sends the next request right after a response."""
         return self == ClosedLoad(self.users) and not isinstance(self.users, tuple)
 
     @property
@@ -157,7 +157,7 @@ def highest(profile: Profile) -> float:
 
 
 def value_at(profile: Profile, at_s: float, *, before_step: bool = False) -> float:
-    """Returns the value of a profile at a moment, or with `before_step` the value just before a step at this moment.
+    """Returns the value of a profile at a moment. With `before_step`: the value before a step at this moment.
 
     >>> value_at(((0.0, 100.0), (10.0, 200.0), (10.0, 50.0)), 5.0)
     150.0
@@ -173,7 +173,7 @@ def value_at(profile: Profile, at_s: float, *, before_step: bool = False) -> flo
 
 
 def total(profile: Profile, until_s: float) -> float:
-    """Returns the area under a profile from its start to a moment. For a rate, the area is the number of arrivals.
+    """Returns the area under a profile from time 0 to `until_s`. For a rate, the area is the number of arrivals.
 
     >>> total(((0.0, 0.0), (10.0, 100.0)), 20.0)
     1500.0
@@ -189,7 +189,7 @@ def total(profile: Profile, until_s: float) -> float:
 
 
 def constant_from_s(load: Load) -> float | None:
-    """Returns the time from which a load is constant: 0, or the end of its only ramp. Returns None for other profiles.
+    """Returns the time at which a load becomes constant: 0, or the end of its only ramp. Returns None for other loads.
 
     >>> constant_from_s(ClosedLoad(((0.0, 0.0), (4.0, 200.0))))
     4.0
@@ -215,7 +215,7 @@ def _profile_to_plan(profile: Profile) -> Any:
 
 
 def load_from_plan(value: dict[str, Any]) -> Load:
-    """Returns the load from its JSON in a plan, the inverse of `to_plan`."""
+    """Returns the load for the key `load` of a plan. Inverse of `to_plan`."""
     match value:
         case {"closed": {"connections": connections}}:
             return ClosedLoad(int(connections))
@@ -260,10 +260,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS settings of a target that begins with https://. Paths of PEM files are relative to the engine's folder."""
+    """TLS settings of an https:// target. Paths of PEM files are relative to the engine's working directory."""
 
     ca: str | None = None
-    """PEM file of the authorities to trust, in place of the system's trusted authorities."""
+    """PEM file of the authorities that the client trusts, in place of the system's trusted authorities."""
     certificate: str | None = None
     """PEM file of the client certificate for a server that requests a certificate. Needs `key`."""
     key: str | None = None
@@ -276,7 +276,7 @@ class Tls:
 
 
 def _plan_key(default: Any, key: str, write: Callable[[Any], Any] = lambda value: value) -> Any:
-    """Declares a field of the plan with its key in the JSON. The JSON omits a field with its default value."""
+    """Declares a field of the plan and the field's key in the JSON. The JSON omits the key of a default value."""
     return field(default=default, metadata={"key": key, "write": write})
 
 
@@ -290,18 +290,18 @@ class LoadPlan:
     timeout_s: float = 2.0
     interval_s: float = 0.1
     address: str | None = _plan_key(None, "address")
-    """IP address and port to connect to, in place of the target's host."""
+    """IP address and port to which the generator connects, in place of the target's host."""
     keep_alive: bool = _plan_key(True, "keep_alive")
     """Whether a connection carries many requests. Otherwise each request makes its own connection."""
     targets: tuple[str, ...] = _plan_key((), "targets", list)
-    """URLs of several targets, which replace the request's URL. Connections take the targets in turn."""
+    """URLs of several targets. These URLs replace the request's URL. Connections take the targets in turn."""
     pipeline: int = _plan_key(1, "pipeline")
     """Maximum number of requests in flight on a connection."""
     local_addresses: tuple[str, ...] = _plan_key((), "local_addresses", list)
     """Addresses of this machine that connections use in turn. Each address has about 28,000 ports to one server."""
     tls: Tls | None = _plan_key(None, "tls", asdict)
     kernel_timestamps: bool = _plan_key(False, "kernel_timestamps")
-    """Whether a response's arrival is the time when the kernel receives it, not when the generator reads it."""
+    """True: response times end when the kernel receives the response. False: when the generator reads the response."""
     expected_status: tuple[int, ...] | None = None
     """Statuses of correct responses. None means every status below 400."""
     threads: int = 1
@@ -311,20 +311,20 @@ class LoadPlan:
     until_first_failure: bool = _plan_key(False, "until", lambda _: "first_failure")
     """Whether the first failed request ends the load."""
     seed: int = _plan_key(0, "seed")
-    """Seed of the random think times, Poisson arrivals and values of a scenario."""
+    """Seed of all random values: think times, Poisson arrivals and random values in a scenario."""
     scenario: dict[str, Any] | None = _plan_key(None, "scenario")
-    """The requests of users, from `weir.Scenario.to_plan()`, which replace `request` except for its target."""
+    """The requests of users, from `weir.Scenario.to_plan()`. The engine then uses only the target of `request`."""
     request_log: str | None = _plan_key(None, "request_log")
     """Path of the request log, relative to the engine's working directory. See `weir.model.request_log`."""
     part: tuple[int, int] | None = _plan_key(None, "part", lambda part: {"first": part[0], "of": part[1]})
-    """If several engines share the load: this engine's first thread, from 0, and the total number of threads."""
+    """If several engines share the load: number of this engine's first thread (from 0), and number of all threads."""
     held: bool = _plan_key(False, "held")
-    """Whether the load opens its connections and then waits for a start time."""
+    """Whether the engine opens the connections and then waits until weir sends the start time."""
 
     def answered_to_the_end(self) -> "LoadPlan":
-        """Returns the same load without new requests from `duration_s` on. The load ends with its last response, at
-        most `timeout_s` later, so that the server has no unfinished request. A pipelined load is returned unchanged,
-        because its users cannot stop before the load ends."""
+        """Returns the same load, but the generator waits for the last responses. The generator sends no new request
+        after `duration_s`, and the load ends with the last response, at most `timeout_s` later. So the server has no
+        unfinished request. A pipelined load stays unchanged, because its users cannot stop before the load ends."""
         if self.pipeline > 1:
             return self
         ending = replace(self, duration_s=self.duration_s + self.timeout_s)
@@ -333,7 +333,7 @@ class LoadPlan:
                 points = users if isinstance(users, tuple) else ((0.0, users),)
                 last = (self.duration_s, value_at(points, self.duration_s, before_step=True))
                 leaving = (*(point for point in points if point[0] < self.duration_s), last, (self.duration_s, 0.0))
-                # Without users before the end there is nothing to wait for.
+                # Without users before the end, no response can be missing.
                 return replace(ending, load=replace(self.load, users=leaving)) if highest(leaving) > 0 else self
             case OpenLoad(rate_rps, session=session):
                 due = math.floor(total(rate_rps, self.duration_s)) * (1 if session is None else session.requests)
@@ -341,7 +341,7 @@ class LoadPlan:
 
     @property
     def ends_by_itself(self) -> bool:
-        """Whether a condition other than the duration may end the load."""
+        """Whether a condition other than `duration_s` can end the load."""
         users_leave = isinstance(self.load, ClosedLoad) and self.load.requests_per_user is not None
         return self.requests is not None or self.until_first_failure or users_leave
 

@@ -1,4 +1,4 @@
-"""Observers of a load: recorders, screens, logs and abort rules. All have one interface, and one class calls all."""
+"""Observers of a load, such as recorders, screens, logs and abort rules. `LoadObservers` calls several observers."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -9,30 +9,30 @@ if TYPE_CHECKING:
 
 
 class LoadObserver:
-    """Interface of observers, which receive the records of one load in order. A subclass overrides the methods that it
-    needs. The threads that read the records call the methods, so each method stores a record or writes a line."""
+    """Base class of observers. An observer receives the records of one load in order. A subclass overrides only the
+    necessary methods. A slow method would delay the thread that reads the records, so each method must be fast."""
 
     def on_ready(self, ready: "LoadReady") -> None:
-        """Receives the record that a held load has opened its connections and waits for the start time."""
+        """Receives the record `ready`: a held load has opened its connections, and waits for the start time."""
 
     def on_start(self, started: "LoadStarted") -> None:
         """Receives the record of the load's start."""
 
     def on_interval(self, interval: "Interval") -> None:
-        """Receives the generator's report of one slice of time."""
+        """Receives the generator's report about one interval of time."""
 
     def on_sample(self, sample: "Sample") -> None:
         """Receives the host's reading of the server's processes."""
 
     def on_event(self, event: "LoadEvent") -> None:
-        """Receives an event, such as the first failure of a kind or a stall."""
+        """Receives an event, such as a stall or the first failed request of each kind."""
 
     def on_end(self, end: "LoadEnd") -> None:
-        """Receives the end of the load. weir does not call this method if the load fails."""
+        """Receives the record of the load's end. weir does not call this method if the load fails."""
 
 
 def fan_out(method: str) -> Callable[..., None]:
-    """Returns a method of `LoadObservers` that calls each observer's method of the same name, in order."""
+    """Returns a method for `LoadObservers`. This method calls `method` of each observer, in order."""
 
     def call(self: "LoadObservers", *values: object) -> None:
         for observer in self.observers:
@@ -48,7 +48,7 @@ class LoadObservers(LoadObserver):
         self.observers = [observer for observer in observers if observer is not None]
 
     def add(self, observer: LoadObserver) -> None:
-        """Adds an observer, before the load starts."""
+        """Adds an observer. Call this method before the load starts."""
         self.observers.append(observer)
 
     on_ready = fan_out("on_ready")

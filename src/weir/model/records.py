@@ -1,5 +1,5 @@
 """Records of a load and of the host's observer. `weir-engine` writes each record as one line of JSON. pydantic
-validates the records; field names are the JSON's keys. Readers ignore unknown keys (`docs/reference/engine.md`)."""
+validates the records. Names of fields are the JSON's keys. Readers ignore unknown keys (`docs/reference/engine.md`)."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -10,7 +10,7 @@ from weir.model.hdr import Hdr
 
 Validity = Literal["valid", "suspect", "invalid"]
 CLOCKS = ("response_time", "service_time", "schedule_lag", "connect_time", "time_to_first_byte")
-"""Names of the times that weir measures. Each has the key `<clock>_us` in the summary and a histogram `<clock>_ns`."""
+"""Names of the times that weir measures. Each time has a key `<clock>_us` and a histogram `<clock>_ns`."""
 
 
 class Record(BaseModel):
@@ -20,7 +20,7 @@ class Record(BaseModel):
 
 
 class Quantiles(Record):
-    """Statistics of one clock, in microseconds. All are None without samples."""
+    """Statistics of one measured time, in microseconds. All fields are None without samples."""
 
     mean: float | None = None
     """The arithmetic mean."""
@@ -47,8 +47,8 @@ class Quantiles(Record):
 
     @classmethod
     def from_counts(cls, counts: Mapping[int, int], max_us: float | None) -> Self:
-        """Returns statistics as the engine computes them. `counts` has the number of samples in each bucket of a
-        histogram in nanoseconds. `max_us` is the exact maximum, because buckets round values."""
+        """Returns the same statistics as the engine. `counts` is a dict from bucket to number of samples of a histogram
+        in nanoseconds. `max_us` is the exact maximum, because buckets round values."""
         if not counts:
             return cls()
         times = Hdr(counts)
@@ -58,19 +58,19 @@ class Quantiles(Record):
 
 
 PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
-"""The percentiles of `Quantiles`, with their shares."""
+"""A dict from each percentile of `Quantiles` to the share of the samples."""
 LIVE_PERCENTILES = {name: PERCENTILES[name] for name in ("p50", "p90", "p99")}
 """The percentiles that weir shows for a part of a load."""
 BUSY_FRACTION = 0.85
-"""Share of busy time from which a CPU or a generator may be the limit, because its queues are rarely empty. The
-engine's verdict has the same threshold."""
+"""A CPU or a generator that is busy for this share of the time, or more, may be the limit. The engine's verdict has
+the same threshold."""
 
 
 class RequestCounts(Record):
     """Counts of requests: intended = ok + failed + unanswered + unsent."""
 
     intended: int
-    """Requests that were due, whether sent or not."""
+    """Requests that were due, including unsent requests."""
     sent: int
     """Requests that the generator wrote."""
     completed: int
@@ -82,7 +82,7 @@ class RequestCounts(Record):
     unanswered: int
     """Requests in flight at the end of the load."""
     unsent: int
-    """Requests that were due but not written at the end of the load."""
+    """Requests that were due, but that the generator had not written at the end of the load."""
 
     @classmethod
     def from_outcomes(cls, *, ok: int, failed: int, wrong: int = 0, unanswered: int = 0, unsent: int = 0) -> Self:
@@ -102,29 +102,29 @@ class ErrorCounts(Record):
     reset: int = 0
     """The connection ended before the whole response arrived."""
     protocol: int = 0
-    """The response is not HTTP."""
+    """The response was not HTTP."""
     check: int = 0
-    """A whole response arrived, but it is wrong."""
+    """A whole response arrived, but the response was wrong."""
 
 
 class ByteCounts(Record):
-    """Bytes of requests and responses with their heads, without TLS, TCP and lower layers."""
+    """Bytes of requests and responses, including heads, but without the bytes of TLS, TCP and lower layers."""
 
     sent: int = 0
     """Bytes of requests."""
     received: int = 0
     """Bytes of responses."""
     received_body: int = 0
-    """Bytes of the bodies of whole responses, without their framing."""
+    """Bytes of the bodies of whole responses, without the framing of chunks."""
 
 
 class KernelTimestamps(Record):
-    """Counts of responses with and without a kernel timestamp of their last byte."""
+    """Numbers of responses whose last byte has a kernel timestamp, and of responses without this timestamp."""
 
     used: int
-    """Responses whose time is the kernel's timestamp."""
+    """Responses with a kernel timestamp."""
     missing: int
-    """Responses whose time is the moment when the generator read them."""
+    """Responses without a kernel timestamp. Their response time ends when the generator reads the response."""
 
 
 class FirstAnswer(Record):
@@ -133,7 +133,7 @@ class FirstAnswer(Record):
     status: int
     """Status of the response."""
     server: str = ""
-    """Server header of the response. Empty if the response has no such header."""
+    """Value of the response's header Server. Empty if the response has no such header."""
     body_bytes: int
     """Length of the body of the response."""
 
@@ -144,21 +144,21 @@ class RequestLogUse(Record):
     records: int
     """Records in the file."""
     lost: int
-    """Records that weir could not write, because the disk was too slow or full. If any: `verdict` has a reason."""
+    """Records that weir could not write, because the disk was too slow or full. `verdict` reports lost records."""
     problem: str | None = None
-    """Why the disk did not accept more records."""
+    """Why the disk did not accept more records. None if the disk accepted all records."""
 
 
 class GeneratorUse(Record):
-    """CPU and memory of the generator itself. Fractions are shares of the CPU time available to its threads."""
+    """CPU and memory of the generator itself."""
 
     version: str
     """Version of weir-engine, or name and version of another program. Empty if the generator was killed."""
     cpu_fraction: float
-    """Share of CPU time that the process used."""
+    """CPU time of the process ÷ maximum CPU time of its threads."""
     busy_fraction: float | None = None
-    """Share of time in which the busiest thread handled events, without spinning. From 0.85 on the generator may be the
-    limit."""
+    """Share of the time in which the busiest thread handled events, without spinning. If this share is at least 0.85,
+    the generator may be the limit."""
     peak_rss_bytes: int
     """Peak resident memory of the process."""
     threads: int
@@ -166,11 +166,11 @@ class GeneratorUse(Record):
     cpus: list[int]
     """CPUs to which the threads are bound. Empty if the threads are not bound."""
     max_rate_rps: float | None = None
-    """Throughput of the generator on a null server. None if not measured. `weir load` adds this key."""
+    """Throughput of the generator on a server that does nothing. None if not measured. `weir load` adds this key."""
     kernel_timestamps: KernelTimestamps | None = None
-    """Use of kernel timestamps. None if not requested."""
+    """Use of kernel timestamps. None without `--kernel-timestamps`."""
     clock: str | None = Field(default=None, exclude_if=lambda clock: clock is None)
-    """For another program: the events at which its response times begin and end. None for weir's engine."""
+    """The events at which the response times of another generator begin and end. None for weir's engine."""
 
 
 class Verdict(Record):
@@ -185,19 +185,19 @@ class Verdict(Record):
 
     @property
     def lines(self) -> list[str]:
-        """The lines that the terminal shows."""
+        """The verdict and its reasons, as lines for the terminal."""
         return [f"verdict: {self.validity}", *(f"  {reason}" for reason in self.reasons)]
 
 
 class Fairness(Record):
-    """Number of requests per connection, or per user if users come and go."""
+    """Number of written requests per connection, or per user if users come and go."""
 
     min: int
-    """The smallest number."""
+    """The smallest number of requests of a connection or user."""
     median: float
-    """The median."""
+    """The median number of requests."""
     max: int
-    """The largest number."""
+    """The largest number of requests of a connection or user."""
 
 
 class UntilFailure(Record):
@@ -206,9 +206,10 @@ class UntilFailure(Record):
     requests_before: int
     """Correct responses before the first failure."""
     highest_throughput_rps: float
-    """Highest throughput of these responses over one second of whole intervals, or over the whole of a shorter load."""
+    """Highest throughput of correct responses in one second before the first failure. For a load of less than 1 s: the
+    throughput of the whole load."""
     mean_response_time_us: float | None = None
-    """Mean response time of these responses."""
+    """Mean response time of the correct responses before the first failure."""
     at_s: float | None = None
     """Time of the first failure. None if no request failed."""
     kind: str | None = None
@@ -227,7 +228,7 @@ class StepSummary(Record):
     failed: int
     """See `failed` in `requests`."""
     response_time_us: Quantiles
-    """Response times of the step, as for the whole load."""
+    """Response times of the step. See `response_time_us` of the load."""
 
 
 class SlowRequest(Record):
@@ -244,7 +245,7 @@ class SlowRequest(Record):
     status: int
     """Status of the response."""
     connection: int
-    """Number of the connection within its thread, from 0."""
+    """Number of the connection among the connections of one thread, from 0."""
 
 
 class TargetSummary(StepSummary):
@@ -255,11 +256,11 @@ class TargetSummary(StepSummary):
 
 
 LOST_AGENT = "lost_agent"
-"""Kind of a verdict's reason: the load lost an agent."""
+"""Kind of a verdict's reason: weir lost an agent during the load."""
 FEWER_AGENTS = "fewer_agents"
 """Kind of a verdict's reason: weir lost agents before the load, and the other agents generated the load."""
 LATE_AGENT = "late_agent"
-"""Kind of a verdict's reason: an agent began late."""
+"""Kind of a verdict's reason: an agent began its part of the load late."""
 
 
 class AgentSummary(Record):
@@ -270,7 +271,7 @@ class AgentSummary(Record):
     requests: RequestCounts
     """Requests of this agent."""
     throughput_rps: float
-    """Responses per second to this agent."""
+    """Responses per second that this agent received."""
     response_time_us: Quantiles
     """Response times, measured with the agent's own clock."""
     generator: GeneratorUse
@@ -278,13 +279,13 @@ class AgentSummary(Record):
     clock_offset_us: float
     """The agent's monotonic clock minus the clock of weir's machine."""
     clock_error_us: float
-    """Maximum error of the offset: half of the shortest round trip of a reading."""
+    """Maximum error of `clock_offset_us`: half of the shortest round trip of a clock reading."""
     began_late_us: float
-    """Delay of the agent's start after the agreed moment, measured with the agent's own clock."""
+    """Time from the agreed start to the agent's real start, measured with the agent's own clock."""
 
 
 class LoadSummary(Record):
-    """The JSON of one load (`weir load --json`), computed by the engine. `weir load` adds some keys, otherwise None."""
+    """The JSON of one load (`weir load --json`) from the engine. Keys that only `weir load` adds may be None."""
 
     schema_number: int = Field(alias="schema")
     """The version of this format: 1."""
@@ -299,49 +300,49 @@ class LoadSummary(Record):
     """Number of responses with each status."""
     errors: ErrorCounts
     response_time_us: Quantiles
-    """Time from the intended start of a completed request to the last byte of its response, in microseconds."""
+    """Time from the intended start of a completed request to receiving the last byte of the response, in µs."""
     service_time_us: Quantiles
-    """Time from the write of the request to the last byte of its response."""
+    """Time from writing the request to receiving the last byte of the response."""
     schedule_lag_us: Quantiles
-    """Time from the intended start of the request to its write."""
+    """Delay from the intended start of the request to writing the request."""
     connect_time_us: Quantiles
     """Time to make a connection."""
     tls_handshake_us: Quantiles | None = None
     """Time of the TLS handshake. None without TLS."""
     time_to_first_byte_us: Quantiles
-    """Time from the write of the request to the first byte of its response."""
+    """Time from writing the request to receiving the first byte of the response."""
     read_time_us: Quantiles | None = None
-    """Time from the first to the last byte of a response: only mean, min and max. None if unknown."""
+    """Time from the first to the last byte of a response. Only mean, min and max are known. None if not measured."""
     bytes: ByteCounts
     first_answer: FirstAnswer | None = None
-    """The first response. None without a response, or if unknown."""
+    """The first whole response. None if no response arrived, or if the response is unknown."""
     other_length: int = 0
-    """Number of responses whose body has another length than the first response."""
+    """Number of responses whose body is longer or shorter than the body of the first response."""
     generator: GeneratorUse
     fairness: Fairness | None = None
     until_failure: UntilFailure | None = None
     """Figures before the first failure. Only with `--until-failure`."""
     steps: dict[str, StepSummary] | None = Field(default=None, exclude_if=lambda steps: steps is None)
-    """A dict from the name of each step to its figures. None without a scenario."""
+    """A dict from the name of each step to the figures of the step. None without a scenario."""
     targets: list[TargetSummary] | None = Field(default=None, exclude_if=lambda targets: targets is None)
     """The targets in the order of the plan. None with a single target."""
     request_log: RequestLogUse | None = Field(default=None, exclude_if=lambda log: log is None)
-    """Size of the request log. None if not requested."""
+    """Size of the request log. None without a request log."""
     agents: list[AgentSummary] | None = Field(default=None, exclude_if=lambda agents: agents is None)
-    """The parts of a load that several agents share. None for a single engine."""
+    """Each agent's part of the load. None if a single engine generated the load."""
     verdict: Verdict
     slowest: list[SlowRequest] | None = Field(default=None, exclude_if=lambda slowest: slowest is None)
     """The ten requests with the longest response times, the slowest first."""
     objectives: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda objectives: objectives is None)
     """Each objective with its measured value. None without objectives."""
     aborted: dict[str, Any] | None = Field(default=None, exclude_if=lambda aborted: aborted is None)
-    """The condition that stopped the load early, in the form of an objective. None if no condition stopped the load."""
+    """The condition of `--abort-on` that stopped the load, in the form of an objective. None without such a stop."""
 
     @classmethod
     def from_figures(cls, requests: RequestCounts, duration_s: float, **figures: Any) -> Self:
-        """Returns a summary for a load (or a part of a load) without the engine's summary. `figures` are fields, None
-        if unknown. Unknown clocks and counts stay empty. An unknown throughput is computed. An unknown verdict is
-        valid."""
+        """Returns a summary of a load, or of a part of a load, for which the engine wrote no summary. `figures` are
+        fields of the summary. Throughput is computed if missing. Other missing times and counts are empty, and a
+        missing verdict is valid. None counts as missing."""
         usual = {
             "schema_number": 1,
             "target": "",
@@ -357,11 +358,11 @@ class LoadSummary(Record):
 
     @property
     def limit_sentence(self) -> str:
-        """A sentence on throughput and the generator's own limit. Empty if weir did not measure the limit."""
+        """A sentence that compares the throughput with the generator's limit. Empty if this limit is not measured."""
         most, reached = self.generator.max_rate_rps, self.throughput_rps
         if not most:
             return ""
-        nothing = "that it reaches on a server that does nothing"
+        nothing = "that the generator reaches on a server that does nothing"
         if reached >= most:
             return f"the generator is the limit: {reached:,.0f} requests/s, no fewer than the {most:,.0f} {nothing}"
         return f"the generator may be the limit: {reached:,.0f} requests/s of at most {most:,.0f} {nothing}"
@@ -372,7 +373,7 @@ class LoadReady(Record):
 
     connected: int
     soonest_monotonic_ns: int
-    """Earliest possible start."""
+    """Earliest possible start of the load, on the monotonic clock of the engine's machine."""
 
 
 class LoadStarted(Record):
@@ -391,7 +392,7 @@ class LoadStarted(Record):
 
 
 class IntervalQuantiles(Record):
-    """Response times of one interval, in microseconds. All are None if no request completed."""
+    """Response times of one interval, in microseconds. All fields are None if no request completed."""
 
     mean: float | None = None
     p50: float | None = None
@@ -401,7 +402,7 @@ class IntervalQuantiles(Record):
 
 
 class Interval(Record):
-    """The generator's report of one slice of time. A request belongs to the slice in which it completed."""
+    """The generator's report about one interval of time. A request belongs to the interval in which it completed."""
 
     index: int
     start_s: float
@@ -423,7 +424,7 @@ class Interval(Record):
 
 
 class LoadEvent(Record):
-    """An event during a load, such as the first failure of a kind or a stall."""
+    """An event during a load, such as a stall or the first failed request of each kind."""
 
     t_s: float
     kind: str
@@ -450,12 +451,12 @@ THREAD_STATE_WORDS = {
     "sleep": "asleep",
     "other": "elsewhere",
 }
-"""States of a thread, in words. Each has `<state>_s` in `PoolTimes`."""
+"""A dict from each state of a thread to its description. Each state has a field `<state>_s` in `PoolTimes`."""
 THREAD_STATES = tuple(THREAD_STATE_WORDS)
 
 
 class PoolTimes(Record):
-    """Threads with one name: their number, and thread-seconds in each state since the observation began."""
+    """All threads with one name. Times are sums over these threads since the observation began, in seconds."""
 
     pool: str
     threads: int
@@ -471,7 +472,7 @@ class PoolTimes(Record):
 
 
 class SocketCounts(Record):
-    """TCP sockets by state. `in_use` counts all except time-wait."""
+    """Number of TCP sockets in each state. `in_use` counts all sockets except sockets in time-wait."""
 
     established: int
     time_wait: int
@@ -480,7 +481,7 @@ class SocketCounts(Record):
 
 
 class NetworkSample(Record):
-    """One network namespace. The counters start when the namespace starts."""
+    """Counters of one network namespace since its creation. `sockets` counts the sockets at this moment."""
 
     tcp_retransmits: int
     listen_overflows: int
@@ -518,7 +519,7 @@ class GroupSample(Record):
     private_bytes: int | None = None
     swap_bytes: int | None = None
     network: NetworkSample | None = None
-    """The network namespace of the group, if it is separate."""
+    """Counters of the group's own network namespace. None if the group has no own namespace."""
     threads_by_state: list[PoolTimes] | None = None
 
 
@@ -536,14 +537,15 @@ class CpuSample(Record):
 
 
 class Pressure(Record):
-    """Seconds since boot in which some tasks, and in which all tasks, waited for a resource (PSI)."""
+    """Pressure on a resource since boot (PSI). `some_s`: seconds in which at least one task waited for the resource.
+    `full_s`: seconds in which all tasks waited."""
 
     some_s: float
     full_s: float
 
 
 class Pressures(Record):
-    """The resources that tasks wait for."""
+    """Pressure on each resource of the machine."""
 
     cpu: Pressure
     memory: Pressure
@@ -551,7 +553,7 @@ class Pressures(Record):
 
 
 class ObserverCost(Record):
-    """Cost of the observation itself. `thread_sweeps` is the number of sweeps that read threads."""
+    """Cost of the observation. `sweeps`: readings of the processes. `thread_sweeps`: readings that include threads."""
 
     cpu_s: float
     sweeps: int
@@ -569,4 +571,4 @@ class Sample(Record):
     pressure: Pressures | None = None
     observer: ObserverCost | None = None
     limits: list[str] = Field(default_factory=list)
-    """Sentences on readings that are not permitted, and on their substitutes."""
+    """Sentences on values that the host may not read, and on the values that replace them."""

@@ -1,4 +1,4 @@
-"""The result of one load in a report by a tool, a publication or weir itself, with the rounding of each figure."""
+"""The result of one load, as a tool, a publication or weir reports the result, and the rounding of each figure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A printed number. The true number lies within `rounding` of the printed number, from `low` to `high`."""
+    """A printed number. The true number lies between `low` and `high`: the printed number ± `rounding`."""
 
     value: float
     rounding: float = 0.0
@@ -21,7 +21,7 @@ class Figure:
 
     @classmethod
     def printed(cls, text: str, unit: float = 1.0) -> "Figure":
-        """Parses a printed number in a unit: "0.0060" s is 6.0 ms ± 0.05 ms. Raises ValueError for any other text."""
+        """Parses a printed number. "0.0060" in seconds is 6.0 ms ± 0.05 ms. Raises ValueError for any other text."""
         mantissa, _, exponent = text.strip().lower().partition("e")
         decimals = len(mantissa.partition(".")[2]) - int(exponent or 0)
         return cls(float(text) * unit, 0.5 * 10.0**-decimals * unit)
@@ -33,11 +33,11 @@ class ReportedResult:
 
     name: str
     tool: str | None = None
-    """The program that printed the report, if its name helps to explain an error."""
+    """The program that printed the report. None if the program's name does not help to explain an error."""
     users: int | None = None
-    """Number of connections or virtual users of a closed loop. Each has one request at a time."""
+    """Number of connections or virtual users of a closed loop. Each user has one request at a time."""
     think_s: Figure = Figure(0.0)
-    """Mean pause of a user between a response and the next request. `rounding` is the error of a random mean."""
+    """Mean pause of a user between a response and the next request. `rounding`: the likely error for random pauses."""
     ramp_s: float = 0.0
     """Time in which the users start, one after the other."""
     loops: int | None = None
@@ -47,14 +47,14 @@ class ReportedResult:
     requests: int | None = None
     """Number of requests that the throughput counts."""
     failed: int | None = None
-    """Failed requests among `requests`, with or without a status."""
+    """Number of failed requests among `requests`, including failures with a status."""
     unsent: int | None = None
     """Number of requests, in addition to `requests`, that were due but never sent."""
     intended: int | None = None
     fates: Mapping[str, int] = field(default_factory=dict)
     """A dict from outcome (`ok`, `failed` and others) to number of requests. Each request has only one outcome."""
     errors: Mapping[str, int] = field(default_factory=dict)
-    """A dict from kind to number of failed requests, also outside `requests`. `check` means wrong responses."""
+    """A dict from kind of failure to number of failures, also outside `requests`. `check`: wrong responses."""
     mean_s: Figure | None = None
     stdev_s: Figure | None = None
     min_s: Figure | None = None
@@ -62,9 +62,9 @@ class ReportedResult:
     quantiles_s: Mapping[float, Figure] = field(default_factory=dict)
     """A dict from quantile (0 to 1) to response time."""
     statuses: Mapping[str, int] = field(default_factory=dict)
-    """A dict from status to number of responses, without errors."""
+    """A dict from status to number of responses. Failures without a status are in `errors`."""
     received_bytes: int | None = None
-    """Bytes of responses with their heads, with the rounding of the report."""
+    """Bytes of responses including heads, rounded as in the report."""
     cpu_s: Figure | None = None
     """CPU time that the server's processes used during `duration_s`."""
     cpus: float | None = None

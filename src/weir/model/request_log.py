@@ -1,4 +1,4 @@
-"""The request log of the engine, with a record for each request (`docs/reference/engine.md`). Times are nanoseconds
+"""Reads the engine's request log, which has one record per request (`docs/reference/engine.md`). Times are nanoseconds
 since the start of the load. The time -1 means that the event did not happen."""
 
 from os import PathLike
@@ -12,17 +12,17 @@ REQUEST_DTYPE = np.dtype([
     ("connect_ns", "<i8"), ("received_bytes", "<u4"), ("body_bytes", "<u4"), ("sent_bytes", "<u4"), ("user", "<u4"),
     ("step", "<u2"), ("target", "<u2"), ("status", "<u2"), ("outcome", "u1"), ("zero", "u1"),
 ])  # fmt: skip
-"""One record: 64 bytes."""
+"""The format of one record of 64 bytes."""
 OUTCOMES = ("ok", "connect", "timeout", "reset", "protocol", "check", "unanswered")
-"""Names of the outcomes. The number in `outcome` is the index of the name."""
+"""Names of the outcomes. The field `outcome` of a record is an index into these names."""
 NO_STEP = 65535
-"""Value of `step` for a scenario's request that failed before its step was known."""
+"""Value of `step` if a scenario's request failed before the engine had chosen a step."""
 
 
 def read_requests(path: str | PathLike[str]) -> NDArray[Any]:
-    """Returns the records of a request log in the order of the file. The requests of each load thread are in the order
-    of their ends. The array of `REQUEST_DTYPE` is read-only and mapped from the file, so `requests["status"]` is a
-    column. The array omits a last record that a killed load cut off. Raises OSError if the file cannot be read."""
+    """Returns the records of a request log in the order of the file. The requests of each load thread have the order in
+    which they ended. The read-only array of `REQUEST_DTYPE` is mapped from the file: `requests["status"]` is a column.
+    If a killed load left an incomplete last record, the array omits it. Raises OSError for an unreadable file."""
     with open(path, "rb") as file:
         count = file.seek(0, 2) // REQUEST_DTYPE.itemsize
         if not count:

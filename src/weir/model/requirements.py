@@ -6,7 +6,7 @@ from typing import Literal
 from weir.model.errors import UsageError
 
 Extra = Literal["cluster", "databases", "frames", "locust"]
-"""Name of a set of optional dependencies of the package."""
+"""Name of a set of optional dependencies of weir's Python package (an extra)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +27,5 @@ def install_command(extra: Extra) -> str:
 
 
 def missing_extra(error: ImportError, extra: Extra, use: str) -> UsageError:
-    """Returns the error for a feature `use` without the extra that the feature needs."""
+    """Returns the error for a failed import: `extra` is not installed, but the feature `use` needs `extra`."""
     return UsageError(f"{use}: {error.name} is not installed here", hint=install_command(extra))

@@ -1,11 +1,11 @@
-"""Resources that a stack's processes used in the measured window of a trial: total, by tier and by thread state."""
+"""Resources that a stack's processes used in the measured window of a trial, in total and by tier."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolUse:
-    """Threads with one name during the window."""
+    """All threads with one name, during the measured window."""
 
     tier: str
     """The tier of the threads."""
@@ -14,19 +14,19 @@ class PoolUse:
     threads: int
     """Threads alive at the end of the window."""
     in_state: dict[str, float]
-    """A dict from state to mean number of threads (`records.THREAD_STATES`, see engine.md), without unused states."""
+    """A dict from state (`records.THREAD_STATES`) to mean number of threads. Omits states without threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkUse:
-    """Changes of a network namespace's counters, from the last reading before to the first reading after the window."""
+    """Growth of a network namespace's counters over the window. weir extends the window to the nearest readings."""
 
     tcp_retransmits: int
-    """TCP segments sent again."""
+    """Number of TCP segments that the kernel sent again."""
     listen_overflows: int
-    """Connections that arrived at a full accept queue."""
+    """Number of connections that arrived at a full accept queue."""
     listen_drops: int
-    """Connections that the kernel dropped because of a full accept queue, or for another reason."""
+    """Number of connections that the kernel dropped, because of a full accept queue or for another reason."""
     received_bytes: int
     """Bytes received on all interfaces except loopback."""
     sent_bytes: int
@@ -34,15 +34,15 @@ class NetworkUse:
     loopback_bytes: int
     """Bytes sent on loopback."""
     peak_sockets: dict[str, int]
-    """A dict from state (`records.SocketCounts`) to maximum number of TCP sockets, read about once a second."""
+    """A dict from state (`records.SocketCounts`) to maximum number of TCP sockets, from about one reading a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierResources:
-    """Resources of the processes of one tier. An optional figure is None if weir did not or may not read it."""
+    """Resources of the processes of one tier. A figure is None if weir did not read or may not read the value."""
 
     cpu_user_s: float
-    """CPU time in user mode, including children that ended."""
+    """CPU time in user mode, including child processes that ended."""
     cpu_system_s: float
     """CPU time in the kernel."""
     peak_threads: int
@@ -50,11 +50,11 @@ class TierResources:
     peak_processes: int
     """Maximum number of processes."""
     pss_bytes: int | None
-    """Proportional set size under load, from the last memory sweep of the window."""
+    """Proportional set size under load, from the last memory reading in the window."""
     private_bytes: int | None
-    """Memory that no other process shares, from the same memory sweep."""
+    """Memory that no other process shares, from the last memory reading in the window."""
     swap_bytes: int | None = None
-    """Memory that is swapped out."""
+    """Memory that the kernel has swapped out."""
     peak_descriptors: int | None = None
     """Maximum number of open file descriptors."""
     minor_faults: int | None = None
@@ -66,9 +66,9 @@ class TierResources:
     involuntary_switches: int | None = None
     """Number of times that the kernel took a CPU from a thread."""
     disk_read_bytes: int | None = None
-    """Bytes read from storage."""
+    """Bytes that the processes read from storage."""
     disk_written_bytes: int | None = None
-    """Bytes that the processes wrote for storage."""
+    """Bytes that the processes wrote to storage."""
     rchar_bytes: int | None = None
     """Bytes read with read() and similar calls from files, pipes and sockets, but not with recv()."""
     wchar_bytes: int | None = None
@@ -76,9 +76,9 @@ class TierResources:
     throttled_periods: int | None = None
     """Number of periods in which a CPU quota stopped the processes."""
     throttled_s: float | None = None
-    """Time for which CPU quotas stopped the processes, added up over CPUs."""
+    """Time for which CPU quotas stopped the processes: the sum over all CPUs."""
     network: NetworkUse | None = None
-    """Counters of the tier's own network namespace, or None. For the stack: the machine's namespace."""
+    """Counters of the tier's own network namespace, if any. In `StackResources`: of the machine's namespace."""
     pools: list[PoolUse] = field(default_factory=list)
     """The threads of the tier, grouped by name."""
 
@@ -93,18 +93,18 @@ class StackResources(TierResources):
     """Resources of all tiers together, and counters of the machine."""
 
     steal_fraction: float | None
-    """Share of the stack's CPU time that the hypervisor took during the window."""
+    """Share of time that the hypervisor took from the stack's CPUs during the window."""
     tiers: dict[str, TierResources] = field(default_factory=dict)
-    """A dict from tier to its resources, including services."""
+    """A dict from tier to the resources of the tier. Services are tiers too."""
     pressure: dict[str, float] = field(default_factory=dict)
-    """Share of the time in which some task (`cpu_some`) or all tasks (`memory_full`) waited for cpu, memory or io."""
+    """Shares of the time in which some (`cpu_some`) or all tasks (`memory_full`) waited for cpu, memory or io (PSI)."""
     observer_cpu_s: float | None = None
     """CPU time of the observation itself."""
     limits: list[str] = field(default_factory=list)
-    """Sentences on readings that are not permitted, and on their substitutes."""
+    """Sentences on values that weir may not read, and on the values that replace them."""
 
     @property
     def networks(self) -> list[NetworkUse]:
-        """All network namespaces that weir read: the machine's and the tiers'."""
+        """Counters of all network namespaces that weir read: the machine's namespace and the tiers' namespaces."""
         found = [self.network, *(tier.network for tier in self.tiers.values())]
         return [network for network in found if network is not None]

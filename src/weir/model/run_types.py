@@ -11,11 +11,11 @@ from weir.model.service_work import ServiceWork
 from weir.model.verdict import TrialVerdict
 
 Arm = Literal["main", "aa"]
-"""`aa` is the second copy of a stack in every block. The two copies show the difference between identical systems."""
+"""`main`: a stack of the study. `aa`: a second copy of a stack. Differences between the two copies are only noise."""
 WEIR = "weir"
 """The name of weir's own engine as a generator."""
 GENERATOR = "generator"
-"""Name of the cells' coordinate for the generator, if a study varies the generator."""
+"""Key of the generator in `Cell.coordinates`, if a study varies the generator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +23,20 @@ class UpperBound:
     """A computed upper bound of a cell's throughput."""
 
     of: Literal["stack", "load", "upstream"]
-    """The part that sets the bound."""
+    """The part of the system that causes the bound."""
     throughput_rps: float
     """Upper bound of the throughput."""
     because: str
     """The computation of the bound. Example: '50 threads ÷ 0.5 s'."""
     at_once: int | None = None
-    """For a bound of the stack: the maximum number of requests that the stack processes at a time."""
+    """Only for a bound of the stack: the maximum number of requests that the stack processes at a time."""
     wait_s: float | None = None
-    """For a bound of the stack: the mean time for which the stack holds a request."""
+    """Only for a bound of the stack: the mean time that the stack spends on a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One stack × workload × load point of a study."""
+    """One combination of stack, workload and load in a study."""
 
     id: int
     stack: str
@@ -58,20 +58,20 @@ class Cell:
     generator: str = WEIR
     """The program that generates the load: `weir`, or the name of another tool."""
     coordinates: dict[str, str] = field(default_factory=dict)
-    """Settings of the stack besides workload and load that the study varies: limits, replicas, cpus. weir compares two
-    cells only if they agree on all common coordinates."""
+    """Settings that the study varies, in addition to workload and load: limits, replicas, cpus. weir compares two cells
+    only if all settings that both cells have are equal."""
     upper_bounds: tuple[UpperBound, ...] = ()
     """Upper bounds of the cell's throughput, the lowest first. Empty if no bound is known in advance."""
 
     @property
     def stack_label(self) -> str:
-        """The label `stack` or `stack[variant]`, with ` (A/A)` for the second copy."""
+        """The label `stack` or `stack[variant]`. The second copy of a stack also has ` (A/A)`."""
         name = f"{self.stack}[{self.variant}]" if self.variant else self.stack
         return f"{name} (A/A)" if self.arm == "aa" else name
 
     @property
     def point_label(self) -> str:
-        """Workload, load and coordinates. Example: 'hello, 50 connections, threads 200'."""
+        """A label of workload, load and coordinates. Example: 'hello, 50 connections, threads 200'."""
         coordinates = [coordinate_text(name, value) for name, value in self.coordinates.items()]
         return ", ".join([self.workload, self.load.label, *coordinates])
 
@@ -83,9 +83,9 @@ def coordinate_text(name: str, value: str) -> str:
             noun = {"replicas": "replica", "cpus": "CPU"}[name]
             return f"{value} {noun}" if value == "1" else f"{value} {noun}s"
         case "scenario":
-            # A digest of the scenario follows its name.
+            # The value is the scenario's name and a digest of the scenario. Users need only the name.
             return f"scenario {value.split()[0]}"
-    # Readers know the service of a setting such as `delay.delay` from the study.
+    # A name such as `delay.delay` begins with the service. The study shows the service, so the text omits it.
     return f"{name.rpartition('.')[2]} {value}"
 
 
@@ -94,11 +94,11 @@ class Limits:
     """Maximum CPU time and memory of a process and all its descendants."""
 
     cpus: float | None = None
-    """CPU time per second, in CPUs. None: all CPUs to which the process is bound."""
+    """Maximum CPU time per second of real time, in seconds. None: no maximum."""
     period_ms: float = 100.0
-    """Period in milliseconds after which the kernel renews the CPU time."""
+    """Period in milliseconds. The process gets new CPU time at the start of each period."""
     memory_bytes: int | None = None
-    """Maximum memory. None: all memory of the machine. With a limit, the kernel does not swap."""
+    """Maximum memory. None: all memory of the machine. With a limit, the kernel does not swap out this memory."""
 
     @property
     def words(self) -> str:
@@ -115,15 +115,15 @@ class Network:
     port: int
     """Port on which the stack listens inside its network."""
     published_port: int
-    """Port to which clients connect. The namespace translates this port if it differs from `port`."""
+    """Port to which clients connect. If the ports differ, the network namespace translates this port to `port`."""
     delay_ms: float = 0.0
-    """Additional time of each round trip, half of it in each direction."""
+    """Additional time of each round trip. The network delays each direction by half of this time."""
     loss: float = 0.0
     """Share of packets that the network drops, in each direction."""
 
     @property
     def words(self) -> str:
-        """Network in words:
+        """The network in words. Example:
         `separate; port 8000, published as 1234; 20 ms more per round trip; 1 % of packets lost`."""
         published = f", published as {self.published_port}" if self.published_port != self.port else ""
         delay = [f"{self.delay_ms:g} ms more per round trip"] if self.delay_ms else []
@@ -133,7 +133,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """CPUs of each role, and the limits of stack and services. `shared` has sentences on CPUs that roles share."""
+    """CPUs of each role (load, stack, services, control), and limits. `shared`: sentences on CPUs of several roles."""
 
     load: tuple[int, ...]
     stack: tuple[int, ...]
@@ -141,23 +141,23 @@ class Placement:
     control: tuple[int, ...]
     shared: tuple[str, ...] = ()
     limits: dict[str, Limits] = field(default_factory=dict)
-    """A dict from tier to limits. Each process that weir starts in the tier has these limits for itself."""
+    """A dict from tier to limits. The limits apply to each process of the tier, not to the sum of the processes."""
     network: Network | None = None
     """The stack's separate network. None if the stack is on loopback."""
     omitted_features: tuple[str, ...] = ()
-    """Sentences on features that this machine lacks, and that the study allows weir to omit."""
+    """Sentences on features that weir omitted: this machine lacks the feature, and the study allows the omission."""
     advertised_address: str | None = None
-    """Address of this machine for agents. None if loads come from this machine."""
+    """Address at which agents reach this machine. None if this machine generates the loads."""
     agent_threads: tuple[int, ...] = ()
     """Number of load threads of each agent. An agent's share of a load is proportional to this number."""
     services_on: str | None = None
-    """Node of the services. None if the services run on this machine, on the CPUs `services`."""
+    """Node that runs the services. None if this machine runs the services, on the CPUs `services`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """A stack's figure from a published study. Reports show the figure beside the measured figure, never as a
-    target."""
+    """A figure of a stack from a published study. Reports show the published figure beside the measured figure. The
+    published figure is never a target."""
 
     stack: str
     metric: str
@@ -166,12 +166,12 @@ class PublishedFigure:
     source: str
     note: str = ""
     where: dict[str, str] = field(default_factory=dict)
-    """Points of the figure, selected by workload, connections, rate_rps and coordinates. Empty for all points."""
+    """Points to which the figure applies: workload, connections, rate_rps and coordinates. Empty: all points."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """Question and settings of a run, and the machine on which the run took place."""
+    """The question and the settings of a run, and the machine of the run."""
 
     study: str
     title: str
@@ -180,7 +180,7 @@ class RunInfo:
     seed: int
     blocks: int
     indicative: bool
-    """Whether the scale has fewer blocks than a claim needs."""
+    """Whether the run has too few blocks to support a claim."""
     baseline: str | None
     """The stack with which weir compares the other stacks."""
     study_text: str
@@ -196,17 +196,17 @@ class RunInfo:
     claims: tuple[str, ...] = ()
     """Claims of the published study, in weir's words."""
     study_folder: str = ""
-    """Folder of the study's file. A resumed run reads scenarios from this folder."""
+    """Folder of the study file. If a user resumes the run, weir reads scenarios from this folder."""
 
     @property
     def first_look(self) -> int | None:
-        """The first block after which the width of the intervals may end the run. None if the width never does."""
+        """The first block after which narrow confidence intervals may end the run. None if the run has no such rule."""
         look: int | None = self.environment.get("first_look")
         return look
 
     @property
     def is_load(self) -> bool:
-        """Whether the run is a single load (`weir load --out`): one trial of one cell. `study_text` has its plan."""
+        """Whether the run is a single load (`weir load --out`): one trial of one cell. `study_text` is the plan."""
         return not self.study
 
 
@@ -215,21 +215,21 @@ Rule = Literal["blocks", "width", "most_blocks", "budget", "first_answer"]
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """The rule that ended a run: number of blocks, width of the intervals, time, or the first answer."""
+    """Why a run ended: number of blocks, width of confidence intervals, budget, or the first findings of `--fast`."""
 
     rule: Rule
     """Name of the rule."""
     blocks: int
     """Number of blocks that ran."""
     text: str
-    """The reason in a sentence."""
+    """A text that describes the reason."""
     added: int = 0
-    """Number of these blocks that viewers of the live page added."""
+    """Number of blocks, among `blocks`, that users of the live page requested during the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of the load in which the levels of throughput and response time are constant."""
+    """A part of the load with constant throughput and constant response times."""
 
     start_s: float
     end_s: float
@@ -239,7 +239,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class MeasurementWindow:
-    """The part of a load that counts. Times are seconds since the load's start."""
+    """The part of a load from which weir takes the figures. Times are seconds since the load's start."""
 
     start_s: float
     end_s: float
@@ -247,18 +247,18 @@ class MeasurementWindow:
     """Whether the load reached a steady state. None if unknown."""
     why: str
     extended: bool = False
-    """Whether weir extended the load to look for a steady state."""
+    """Whether weir extended the load, because the load had not reached a steady state."""
     segments: tuple[Segment, ...] = ()
     """The segments in the order of time. Empty if unknown."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether the whole load counts."""
+        """Whether the window is the whole load."""
         return self.start_s == 0.0
 
 
 class CaptureResult(Record):
-    """The record `end` of a packet capture: the requests that the kernel saw. See `docs/reference/engine.md`."""
+    """The record `end` of a packet capture: the requests in the captured packets. See `docs/reference/engine.md`."""
 
     requests: int
     connections: int
@@ -277,7 +277,7 @@ class TrialResult:
 
     verdict: TrialVerdict
     summary: LoadSummary | None = None
-    """Figures of the window that counts."""
+    """Figures of the measurement window."""
     resources: StackResources | None = None
     load_started_monotonic_ns: int | None = None
     ready_s: float | None = None
@@ -285,39 +285,38 @@ class TrialResult:
     artifact_bytes: int | None = None
     """Size of the stack's build artifact. None if the manifest does not name an artifact."""
     runtime: str = ""
-    """Version line of the stack's runtime. Empty if the program needs no runtime. Example:
-    `openjdk 17.0.15 2025-04-15`."""
+    """Version of the stack's runtime, such as `openjdk 17.0.15 2025-04-15`. Empty if the program needs no runtime."""
     isolation: str = ""
     logs: dict[str, str] = field(default_factory=dict)
-    """A dict from process name to its log file, relative to the run folder."""
+    """A dict from process name to the path of the process's log file, relative to the run folder."""
     window: MeasurementWindow | None = None
     whole_load: LoadSummary | None = None
-    """The generator's summary of the whole load, with all failures. None if the whole load counts."""
+    """The generator's summary of the whole load, with all failures. None if the window is the whole load."""
     phases_s: dict[str, float] = field(default_factory=dict)
     """Duration of each phase (`findings.trial_phases.PHASES`), and the `total`."""
     work: tuple[ServiceWork, ...] = ()
     """Work of the stack's services over the whole load, from the services' own counters."""
     discrepancies: tuple[str, ...] = ()
-    """Sentences on invariants of the workload that did not hold after the load."""
+    """Sentences on invariants of the workload that the load violated."""
     reported_result: ReportedResult | None = None
     """The report of a generator other than weir's engine, with the rounding of each figure."""
     tap: CaptureResult | None = None
-    """Requests that the kernel saw, if the study captures packets (`method.tap`)."""
+    """Requests in the captured packets. None if the study does not capture packets (`method.tap`)."""
     histograms: dict[str, bytes] = field(default_factory=dict)
-    """A dict from clock (`response_time_ns` and others) to HdrHistogram V2. If only a part of the load counts,
-    `response_time_ns` covers that part, and `whole_load_response_time_ns` and others cover the whole load."""
+    """A dict from measured time (`response_time_ns` and others) to HdrHistogram V2. If the window is only a part of the
+    load, `response_time_ns` covers the window. `whole_load_response_time_ns` and others cover the whole load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run of a cell, on a fresh process."""
+    """One measurement of a cell, with a new process of the stack."""
 
     id: int
     cell: Cell
     block: int
-    """Number of the block, from 1. A retry of a rejected trial has the same block."""
+    """Number of the block, from 1. A retry has the block of the rejected trial."""
     position: int
-    """Position in the block's random order, from 0."""
+    """Position of the trial in the random order of the block, from 0."""
     attempt: int
     started_unix_ns: int
     result: TrialResult
@@ -338,11 +337,11 @@ _MACHINE = (
     "kernel", "architecture", "cpu_model", "cpus", "cpus_available", "governor", "memory_bytes", "libc", "isolation",
     "compilers_first",
 )  # fmt: skip
-"""Keys of the environment that must be equal in two runs. Load averages, limits and omitted stacks may differ."""
+"""Keys of `RunInfo.environment` that weir compares between two runs. All other keys may differ."""
 
 
 def compare_environments(base: RunInfo, head: RunInfo) -> list[str]:
-    """Returns a sentence for each difference between two runs that may explain a change of their figures."""
+    """Returns a text for each difference in machine, weir or placement. Such differences may change a run's figures."""
     values = [(key, base.environment.get(key), head.environment.get(key)) for key in _MACHINE]
     found = [f"{key}: {mine} and {theirs}" for key, mine, theirs in values if mine != theirs]
     if base.weir_version != head.weir_version:

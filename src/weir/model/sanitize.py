@@ -5,7 +5,7 @@ from typing import Any
 
 
 def sanitize(value: Any) -> Any:
-    """Returns a value with a space for every control character. A server's text must not control the terminal."""
+    """Replaces every control character in a value with a space, so that a server's text cannot control the terminal."""
     if isinstance(value, str):
         return "".join(character if character.isprintable() else " " for character in value)
     if isinstance(value, tuple):

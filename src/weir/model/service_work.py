@@ -1,21 +1,21 @@
-"""Work of a service for a trial's requests, from the service's counters: statements, rows and bytes."""
+"""Work of a service, such as a database, for a trial's requests: statements, rows and bytes from its own counters."""
 
 from dataclasses import dataclass, field
 
 NOISE = 0.01
-"""Maximum number of statements or rows per request from housekeeping, such as a pool that opens a connection."""
+"""weir ignores differences of up to this number of statements or rows per request. Their cause is housekeeping."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementWork:
-    """One kind of statement. Statements that differ only in values are of one kind."""
+    """Calls and rows of one kind of statement. Statements that differ only in values are of one kind."""
 
     text: str
     calls: int
     rows: int | None
-    """Rows returned or changed. None if the database does not count such rows."""
+    """Rows that the statements returned or changed. None if the database does not count these rows."""
     data: bool
-    """False for statements without data: BEGIN, COMMIT, SET."""
+    """Whether the statement reads or changes data. False for BEGIN, COMMIT and SET."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,31 +24,30 @@ class ServiceWork:
 
     service: str
     requests: int
-    """Number of completed requests, the divisor of the totals."""
+    """Number of completed requests, by which weir divides the totals."""
     edge_requests: int
-    """Number of requests that may have caused work without completing: failed requests, or requests in flight at the
-    end."""
+    """Number of failed or unanswered requests. Such requests may have caused work, although they did not complete."""
     statements: int
-    """Number of data statements."""
+    """Number of statements that read or change data."""
     control_statements: int
     rows: int | None
-    """Rows that data statements returned or changed. None if the database does not count such rows."""
+    """Rows that these statements returned or changed. None if the database does not count these rows."""
     bytes: dict[str, int] = field(default_factory=dict)
-    """A dict from counter to bytes: `sent`, `received` (MariaDB); `pages` (read × page size), `log` (PostgreSQL)."""
+    """A dict from counter to bytes. MariaDB: `sent`, `received`. PostgreSQL: `pages` (pages × size), `log` (WAL)."""
     by_statement: tuple[StatementWork, ...] = ()
-    """The most frequent statements, with and without data."""
+    """The most frequent kinds of statement, including BEGIN, COMMIT and SET."""
     note: str = ""
     """Why the counters may be too low. Empty if the counters are complete."""
     key_rows: int = 0
-    """Rows that returned the keys of inserted rows to a driver, if the database counts such rows separately."""
+    """Rows that the database returned after inserts, because a driver asked for new keys. 0 if not counted apart."""
     rows_differ: str = ""
-    """Why the rows of equivalent stacks may differ on this workload. Empty if the rows must be equal."""
+    """Why correct stacks may need different numbers of rows for this workload. Empty if the numbers must be equal."""
 
     def per_request(self, total: float) -> float | None:
-        """Returns a total ÷ completed requests, or None without completed requests."""
+        """Returns `total` ÷ number of completed requests, or None without completed requests."""
         return total / self.requests if self.requests else None
 
     @property
     def edge(self) -> float:
-        """Maximum relative error of a figure per request, from requests at the edges of the window."""
+        """Maximum relative error of a figure per request. `edge_requests` cause this error."""
         return 2 * self.edge_requests / self.requests if self.requests else 0.0

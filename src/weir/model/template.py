@@ -1,5 +1,5 @@
-"""Parses templates: texts with placeholders in double braces. Workloads, scenarios and the engine share the grammar. A
-placeholder begins with `{{`, ends with the next `}}` and has no brace inside, so that JSON may surround a placeholder:
+"""Parses templates: texts with placeholders in double braces. Workloads, scenarios and the engine use this syntax. A
+placeholder begins with `{{`, ends with the next `}}` and has no brace inside. So a placeholder can stand in JSON:
 `{"id":{{int 1 9}}}`. `tests/data/templates.json` has texts that test both this module and the engine's parser."""
 
 import re
@@ -11,8 +11,8 @@ _INT_RANGE = range(-(1 << 63), 1 << 63)
 
 
 def pieces(template: str) -> Iterator[str | list[str]]:
-    """Yields a template's texts as strings and its placeholders as lists of words, in order. Raises ValueError if a
-    placeholder is not closed, or if `int` or `word` have wrong arguments."""
+    """Yields the parts of a template in order: a string for a text, a list of words for a placeholder. Raises
+    ValueError if a placeholder is unknown, has wrong arguments or is not closed."""
     end = 0
     for match in _PLACEHOLDER.finditer(template):
         yield _check_text(template[end : match.start()])

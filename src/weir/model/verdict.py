@@ -10,18 +10,18 @@ RANK: dict[Validity, int] = {"valid": 0, "suspect": 1, "invalid": 2}
 
 
 def worst(found: Iterable[Validity]) -> Validity:
-    """Returns the worst of several validities, or `valid` if there are none."""
+    """Returns the worst of several validities. Returns `valid` if `found` is empty."""
     return max(found, key=RANK.__getitem__, default="valid")
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One observation: a fact, its limit, a probable cause and a next step."""
+    """One reason of a verdict: an observed fact, a threshold, a probable cause and a next step."""
 
     kind: str
-    """Kind of the reason: a text without figures. Reports group reasons by kind."""
+    """Kind of the reason, without figures. Reports group reasons by kind."""
     validity: Validity
-    """Effect of the reason on the trial. `valid` means a note."""
+    """The trial's verdict is at least as bad as this value. `valid`: the reason is only a note."""
     fact: str
     threshold: str = ""
     cause: str = ""
