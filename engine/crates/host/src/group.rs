@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit};
-use weir_observe::monotonic_ns;
+use weir_sys::clock::monotonic_ns;
 
 use crate::cgroup::Cgroup;
 use crate::command::Start;
@@ -18,7 +18,7 @@ use crate::isolation::Isolation;
 use crate::launch::Launch;
 use crate::link::{Link, ToHost, ToInit};
 use crate::record::Outcome;
-use crate::sys::{self, Reaped, Usage};
+use weir_sys::process::{self as sys, Reaped, Usage};
 
 /// What an init told to kill everything gets before it is killed itself.
 const KILL_PATIENCE: Duration = Duration::from_secs(2);

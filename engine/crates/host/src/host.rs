@@ -23,10 +23,10 @@ use crate::isolation::{Choice, Isolation};
 use crate::launch::Failure;
 use crate::probe;
 use crate::record::{Outcome, Record};
-use crate::sys::{self, Child, SignalFd, Usage};
 use crate::watch::{self, Order};
 use crate::writer::Writer;
 use crate::{Attempting, Error};
+use weir_sys::process::{self as sys, Child, SignalFd, Usage};
 
 /// What servers get between SIGTERM and SIGKILL when the host ends; whoever wants more stops them before.
 const LAST_GRACE: Duration = Duration::from_secs(1);

@@ -13,15 +13,16 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::process::Signal;
 use rustix::time::Timespec;
-use weir_observe::{descendants, monotonic_ns};
+use weir_observe::descendants;
+use weir_sys::clock::monotonic_ns;
 
 use crate::isolation::Isolation;
 use crate::launch::{self, Failure, Launch};
 use crate::link::{Link, ToHost, ToInit};
 use crate::network;
-use crate::sys::{self, Child, Reaped, SignalFd, Usage, Whose};
 use crate::writes::Writes;
 use crate::{Attempting, Error};
+use weir_sys::process::{self as sys, Child, Reaped, SignalFd, Usage, Whose};
 
 /// What the processes of a server get to end after it when all of them were told to. Only what a careless server has left takes it.
 const AFTER_THE_SERVER: Duration = Duration::from_secs(1);

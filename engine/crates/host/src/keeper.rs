@@ -44,7 +44,7 @@ impl Keeper {
 
     /// The process, which is none of a server's.
     pub fn pid(&self) -> i32 {
-        crate::sys::child_pid(&self.child)
+        weir_sys::process::child_pid(&self.child)
     }
 
     /// From now on the group at `path` is removed if this process ends before it has done so itself.

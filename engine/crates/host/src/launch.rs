@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::{Start, User};
 use crate::isolation::Isolation;
-use crate::sys;
+use weir_sys::process as sys;
 
 /// What an init is told to start.
 #[derive(Debug, Serialize, Deserialize)]

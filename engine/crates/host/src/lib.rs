@@ -34,7 +34,6 @@ mod link;
 mod network;
 mod probe;
 mod record;
-mod sys;
 mod watch;
 mod writer;
 mod writes;

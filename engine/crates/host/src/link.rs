@@ -100,7 +100,7 @@ impl Link {
     pub fn send(&self, message: &impl Serialize, pid: Option<i32>) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
-        let credentials = pid.and_then(crate::sys::pid).map(|pid| UCred {
+        let credentials = pid.and_then(weir_sys::process::pid).map(|pid| UCred {
             pid,
             uid: getuid(),
             gid: getgid(),

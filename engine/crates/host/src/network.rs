@@ -20,11 +20,11 @@ use std::process::{Command, Stdio};
 use rustix::pipe::PipeFlags;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
-use weir_observe::monotonic_ns;
+use weir_sys::clock::monotonic_ns;
 
 use crate::command::Network;
 use crate::launch::Failure;
-use crate::sys;
+use weir_sys::process as sys;
 
 /// The addresses set aside for measuring (RFC 2544, RFC 6890), of which a pair takes a subnet of four.
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);

@@ -12,7 +12,9 @@ use crate::isolation::{Choice, Isolation, NAMESPACE_DETAIL, PROCESS_GROUP_DETAIL
 use crate::link::{Link, ToHost, ToInit};
 use crate::network::Abilities;
 use crate::record::Record;
-use crate::{Error, sys};
+use weir_sys::process as sys;
+
+use crate::Error;
 
 /// Takes what was asked for, or the best there is.
 pub fn choose(

@@ -10,7 +10,7 @@ use weir_observe::{Grid, Observer, Reading};
 
 use crate::isolation::Isolation;
 use crate::record::Record;
-use crate::sys::leads_session;
+use weir_sys::process::leads_session;
 
 /// Lowest: whatever else wants the CPU gets it first.
 const NICE: i32 = 19;
@@ -116,7 +116,7 @@ pub fn run(mut observer: Observer, orders: &Receiver<Order>, records: &Sender<Re
 /// Linux knows niceness by thread, and making oneself nicer is always allowed. Where the kernel groups CPU time by session ("autogroup") it
 /// holds only inside the session; if the host leads one of its own, that is made as nice. Servers lead theirs, which are not.
 fn be_nice() {
-    let _ = rustix::process::setpriority_process(None, NICE);
+    weir_sys::limits::lower_priority(NICE);
     if leads_session() {
         // Not there: the kernel does not group by session.
         let _ = std::fs::write("/proc/self/autogroup", NICE.to_string());

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use crate::command::Start;
-use crate::sys::Fanotify;
+use weir_sys::process::Fanotify;
 
 /// Where the kernel's own files are, and what ends with the namespace.
 const NOT_FILES: [&str; 3] = ["/proc", "/sys", "/dev"];

@@ -125,7 +125,7 @@ fn run_on<D: Driver>(
                 .map_err(LoadError::System)?;
         }
         // What is collected can wait; a send cannot, and may need this CPU. Always allowed.
-        let _ = rustix::process::setpriority_process(None, NICE);
+        weir_sys::limits::lower_priority(NICE);
         // Only the threads hold them now: when they are gone, receiving ends.
         drop((messages, shared.blocks));
         let collector = Collector {

@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use weir_net::{Endpoint, MOST_PARTING};
 use weir_plan::scenario::Scenario;
 use weir_plan::{Body, Load, Method, Plan, PlanError, Process, Profile, Target, Think, Tls};
@@ -303,20 +302,8 @@ fn resolve(target: &Target, from: Option<IpAddr>) -> Result<SocketAddr, LoadErro
 fn allow_files(connections: usize, threads: usize) -> Result<(), LoadError> {
     let others = OTHER_FILES + (threads * MOST_PARTING) as u64;
     let needed = connections as u64 + others;
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    let raised = maximum.unwrap_or(needed).max(current.unwrap_or(0));
-    // A refusal shows in the comparison below.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: Some(raised),
-            maximum,
-        },
-    );
-    let current = getrlimit(Resource::Nofile).current;
+    weir_sys::limits::raise_open_files(needed);
+    let current = weir_sys::limits::max_open_files();
     if current.is_none_or(|current| current >= needed) {
         return Ok(());
     }

@@ -72,7 +72,7 @@ impl<'scope> LogWriter<'scope> {
             .name("request-log".to_owned())
             .spawn_scoped(scope, move || {
                 // Always allowed.
-                let _ = rustix::process::setpriority_process(None, NICE);
+                weir_sys::limits::lower_priority(NICE);
                 write(file, &written, &spares)
             })
             .map_err(LoadError::System)?;

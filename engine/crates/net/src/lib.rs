@@ -8,7 +8,6 @@ mod driver;
 mod endpoint;
 mod epoll;
 mod message;
-mod options;
 mod parting;
 mod socket;
 mod stamps;

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::Endpoint;
-use crate::options::{choose_port_when_connecting, stamp_what_is_received};
+use weir_sys::socket::{choose_port_when_connecting, stamp_received_packets};
 
 /// A socket that is being connected. It does not block. If so asked, what it receives is stamped.
 pub(crate) fn start_connecting(endpoint: &Endpoint, stamps: bool) -> Result<OwnedFd, Errno> {
@@ -25,7 +25,7 @@ pub(crate) fn start_connecting(endpoint: &Endpoint, stamps: bool) -> Result<Owne
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let descriptor = net::socket_with(family, SocketType::STREAM, flags, None)?;
     if stamps {
-        stamp_what_is_received(descriptor.as_fd())?;
+        stamp_received_packets(descriptor.as_fd())?;
     }
     let connected = match endpoint {
         Endpoint::Tcp { to, from } => {

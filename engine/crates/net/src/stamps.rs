@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use crate::message::receive_message;
-use crate::options::stamp_what_is_received;
+use weir_sys::socket::stamp_received_packets;
 
 /// Space for the one message of control that is asked for: its head and three times, of which the first is the kernel's own, the
 /// second unused and the third a network card's.
@@ -36,7 +36,7 @@ impl Stamping {
     pub fn begin() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let asking = TcpStream::connect(listener.local_addr()?)?;
-        stamp_what_is_received(asking.as_fd())?;
+        stamp_received_packets(asking.as_fd())?;
         let (mut peer, _) = listener.accept()?;
         peer.set_nodelay(true)?;
         let asked = Instant::now();

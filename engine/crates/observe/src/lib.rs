@@ -8,8 +8,6 @@
 //! ticks of 10 ms, and the CPU of a child whose parent ignores SIGCHLD is dropped by the kernel when that child ends; neither where a tree has
 //! a control group to itself.
 //!
-//! Apart from that a [`Tap`] looks at the packets between a server and its clients.
-//!
 //! Words: a *procfs* is one mounted instance of /proc, which shows one PID namespace; a *root* is the process a tree hangs from.
 //!
 //! Cost is measured by `tests/cost.rs`, and what it does to a load on the same CPU by `weir-engine/tests/observe_delay.rs`. Reading one thread
@@ -33,7 +31,6 @@ mod procfs;
 mod sample;
 mod scope;
 mod sweep;
-mod tap;
 mod thread_state;
 mod threads;
 mod throttling;
@@ -44,11 +41,10 @@ use std::fmt;
 pub use descriptors::raise_open_files;
 pub use family::descendants;
 pub use grid::Grid;
-pub use observer::{Observer, Reading, monotonic_ns};
+pub use observer::{Observer, Reading};
 pub use sample::{
     Cpu, Group, Network, ObserverCost, PoolTimes, Pressure, Pressures, Sample, Sockets,
 };
-pub use tap::{MOST_PORTS, Tap, TapCounts, TapError, TapSettings};
 
 /// What can go wrong.
 #[derive(Debug)]

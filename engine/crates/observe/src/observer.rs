@@ -4,6 +4,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use weir_sys::clock::{monotonic_ns, thread_cpu_ns};
+
 use crate::Error;
 use crate::account::Account;
 use crate::descriptors::keep_below;
@@ -208,18 +210,7 @@ impl Observer {
     }
 }
 
-/// The CPU that this thread has used.
+/// Returns the CPU time of this thread.
 pub(crate) fn thread_cpu() -> Duration {
-    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(
-        used.tv_sec.unsigned_abs(),
-        u32::try_from(used.tv_nsec).unwrap_or(0),
-    )
-}
-
-/// CLOCK_MONOTONIC, the time axis of every record.
-pub fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    // The clock begins at zero when the machine starts.
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+    Duration::from_nanos(thread_cpu_ns())
 }

@@ -48,7 +48,8 @@ impl Listener {
         behaviour: Behaviour,
         watch: Option<BorrowedFd<'_>>,
     ) -> Result<Ended, Error> {
-        allow_many_descriptors();
+        // 1024, the usual soft limit, is fewer than the connections of a load. accept() reports a hard limit that is too low.
+        weir_sys::limits::raise_open_files(u64::MAX);
         match behaviour {
             Behaviour::Fault(fault) if fault.needs_raw_connection() => {
                 crate::fault::serve(&self, fault, watch)
@@ -62,18 +63,4 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-/// Raises the soft limit to the hard one: 1024, the usual soft limit, is fewer than the connections of a load.
-fn allow_many_descriptors() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // Refused only where the limit is already what it may be; accept() reports it when it is too small.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        },
-    );
 }

@@ -150,7 +150,7 @@ fn begin_when_told(told: Sender<u64>, stop: &Arc<Stop>) {
 
 fn write_records(records: &Receiver<Box<Record>>, stop: &Stop) {
     // As the collecting thread is.
-    let _ = rustix::process::setpriority_process(None, weir_load::NICE);
+    weir_sys::limits::lower_priority(weir_load::NICE);
     for record in records {
         if !write_record(&record) {
             // Nobody reads any more: there is nobody to run the load for.

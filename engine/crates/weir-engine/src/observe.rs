@@ -47,7 +47,7 @@ fn message(error: &Error) -> String {
 /// Samples until standard input is closed, the processes have ended, or nobody reads.
 fn observe(arguments: &Arguments) -> Result<(), Error> {
     // Whatever else wants the CPU gets it first: a load generator may be on the same one. Always allowed.
-    let _ = rustix::process::setpriority_process(None, NICE);
+    weir_sys::limits::lower_priority(NICE);
     raise_open_files();
     let mut observer = Observer::new()?;
     for &pid in &arguments.pids {

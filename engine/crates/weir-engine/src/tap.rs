@@ -9,8 +9,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use weir_observe::{MOST_PORTS, Tap, TapCounts, TapError, TapSettings, monotonic_ns};
 use weir_record::{Histogram, SCHEMA, Statistics, Stopped, encode, new_histogram};
+use weir_sys::clock::monotonic_ns;
+use weir_tap::{MOST_PORTS, Tap, TapCounts, TapError, TapSettings};
 
 use crate::{output, serve};
 
@@ -81,7 +82,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 /// Looks at packets until standard input closes or a signal comes.
 fn observe(arguments: &Arguments) -> Result<(), TapError> {
     // Always allowed.
-    let _ = rustix::process::setpriority_process(None, NICE);
+    weir_sys::limits::lower_priority(NICE);
     let is_signalled = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&is_signalled)).map_err(TapError::System)?;

@@ -3,8 +3,8 @@
 use super::Host;
 use crate::group::{Group, News};
 use crate::record::Record;
-use crate::sys::Usage;
 use crate::watch::Order;
+use weir_sys::process::Usage;
 
 impl Host<'_> {
     pub(super) fn report_news(&mut self, index: usize, news: News) {

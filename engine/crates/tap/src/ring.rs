@@ -13,28 +13,28 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::tpacket3_hdr as Head;
 
-use super::filter::{Instruction, SNAP_BYTES};
+use crate::filter::{Instruction, SNAP_BYTES};
 
 /// A block, at some 190 bytes a packet, has room for 1,380.
 const BLOCK_BYTES: usize = 256 * 1024;
 /// 32 MiB: nearly a second of 200,000 packets a second.
 const BLOCKS: usize = 128;
 /// A block is handed over after so long if it is not full.
-pub(super) const HAND_OVER_MS: u32 = 10;
+pub(crate) const HAND_OVER_MS: u32 = 10;
 /// For the arithmetic of the ring's sizes only: in this version packets take the room that they need.
 const FRAME_BYTES: usize = 2048;
 
 /// One packet, as far as it was copied.
-pub(super) struct Packet<'a> {
-    pub(super) bytes: &'a [u8],
+pub(crate) struct Packet<'a> {
+    pub(crate) bytes: &'a [u8],
     /// Of the whole packet, from its network header on.
-    pub(super) length: u32,
+    pub(crate) length: u32,
     /// The kernel's stamp: the time of day.
-    pub(super) at_unix_ns: u64,
+    pub(crate) at_unix_ns: u64,
 }
 
 /// See the module's description.
-pub(super) struct Ring {
+pub(crate) struct Ring {
     socket: OwnedFd,
     memory: NonNull<u8>,
     next: usize,
@@ -45,7 +45,7 @@ impl Ring {
     ///
     /// # Errors
     /// When the interface is not there, or this process may not see its packets.
-    pub(super) fn open(
+    pub(crate) fn open(
         interface: &str,
         program: &[Instruction],
         ignores_outgoing: bool,
@@ -129,7 +129,7 @@ impl Ring {
     }
 
     /// Takes the next block, if the kernel has handed it over, and gives it back.
-    pub(super) fn take_block(&mut self, mut on_packet: impl FnMut(Packet<'_>)) -> bool {
+    pub(crate) fn take_block(&mut self, mut on_packet: impl FnMut(Packet<'_>)) -> bool {
         // SAFETY: `next` is below BLOCKS, so the block lies in the mapping, which lives as long as this and is aligned to pages.
         let block = unsafe { self.memory.add(self.next * BLOCK_BYTES) };
         let descriptor: NonNull<libc::tpacket_block_desc> = block.cast();
@@ -159,7 +159,7 @@ impl Ring {
     }
 
     /// Packets that the kernel dropped for want of room since the last call.
-    pub(super) fn dropped(&self) -> io::Result<u64> {
+    pub(crate) fn dropped(&self) -> io::Result<u64> {
         // SAFETY: zeros are valid counts.
         let mut statistics: libc::tpacket_stats_v3 = unsafe { std::mem::zeroed() };
         let mut length = size_of::<libc::tpacket_stats_v3>() as libc::socklen_t;

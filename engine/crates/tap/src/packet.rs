@@ -4,28 +4,28 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A connection, by its two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Ends {
-    pub(super) client: (IpAddr, u16),
-    pub(super) server: (IpAddr, u16),
+pub(crate) struct Ends {
+    pub(crate) client: (IpAddr, u16),
+    pub(crate) server: (IpAddr, u16),
 }
 
 /// One packet of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Segment {
-    pub(super) ends: Ends,
-    pub(super) is_from_server: bool,
+pub(crate) struct Segment {
+    pub(crate) ends: Ends,
+    pub(crate) is_from_server: bool,
     /// FIN, SYN or RST.
-    pub(super) begins_or_ends: bool,
+    pub(crate) begins_or_ends: bool,
     /// FIN alone: who sent it says no more, and may hear still.
-    pub(super) is_fin: bool,
+    pub(crate) is_fin: bool,
     /// The number of the byte behind its last one.
-    pub(super) end_sequence: u32,
-    pub(super) data_bytes: u32,
+    pub(crate) end_sequence: u32,
+    pub(crate) data_bytes: u32,
 }
 
 /// Reads the headers at the beginning of a packet of this length, of which there may be less here. Nothing of one that is no TCP from or to
 /// these ports of servers.
-pub(super) fn parse(bytes: &[u8], length: u32, ports: &[u16]) -> Option<Segment> {
+pub(crate) fn parse(bytes: &[u8], length: u32, ports: &[u16]) -> Option<Segment> {
     let half = |at: usize| Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
     let (from, to, tcp, end) = match bytes.first()? >> 4 {
         4 => {
@@ -80,26 +80,26 @@ pub(super) fn parse(bytes: &[u8], length: u32, ports: &[u16]) -> Option<Segment>
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
 
     /// What a packet is to be.
     #[derive(Clone, Copy)]
-    pub(in super::super) struct Built {
-        pub(in super::super) is_ipv6: bool,
+    pub(crate) struct Built {
+        pub(crate) is_ipv6: bool,
         /// Of TCP.
-        pub(in super::super) options_bytes: usize,
-        pub(in super::super) from: u16,
-        pub(in super::super) to: u16,
-        pub(in super::super) flags: u8,
-        pub(in super::super) sequence: u32,
-        pub(in super::super) data_bytes: usize,
+        pub(crate) options_bytes: usize,
+        pub(crate) from: u16,
+        pub(crate) to: u16,
+        pub(crate) flags: u8,
+        pub(crate) sequence: u32,
+        pub(crate) data_bytes: usize,
     }
 
     /// A packet from 10.0.0.1 to 10.0.0.2, or from ::1 to ::2.
-    pub(in super::super) fn built(built: &Built) -> Vec<u8> {
+    pub(crate) fn built(built: &Built) -> Vec<u8> {
         let tcp_bytes = 20 + built.options_bytes + built.data_bytes;
         let mut bytes = if built.is_ipv6 {
             let mut ip = vec![0; 40];

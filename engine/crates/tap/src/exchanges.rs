@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use super::packet::{Ends, Segment};
+use crate::packet::{Ends, Segment};
 
 /// The most connections that are held at a time, some 40 MB; beyond them new ones are counted and not looked at.
-pub(super) const MOST_CONNECTIONS: usize = 262_144;
+pub(crate) const MOST_CONNECTIONS: usize = 262_144;
 
 /// Where a connection is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +36,7 @@ impl Place {
 
 /// See the module's description.
 #[derive(Debug, Default)]
-pub(super) struct Exchanges {
+pub(crate) struct Exchanges {
     connections: HashMap<Ends, Place>,
     seen: u64,
     ignored: u64,
@@ -44,17 +44,17 @@ pub(super) struct Exchanges {
 
 impl Exchanges {
     /// Connections of which data was seen.
-    pub(super) fn seen(&self) -> u64 {
+    pub(crate) fn seen(&self) -> u64 {
         self.seen
     }
 
     /// Packets of connections beyond [`MOST_CONNECTIONS`].
-    pub(super) fn ignored(&self) -> u64 {
+    pub(crate) fn ignored(&self) -> u64 {
         self.ignored
     }
 
     /// Takes the next packet, which passed at a moment. Gives how long a request took that it shows to be over.
-    pub(super) fn take(&mut self, segment: &Segment, at_ns: u64) -> Option<u64> {
+    pub(crate) fn take(&mut self, segment: &Segment, at_ns: u64) -> Option<u64> {
         let ended = if segment.data_bytes > 0 {
             self.take_data(segment, at_ns)
         } else {
@@ -105,7 +105,7 @@ impl Exchanges {
     }
 
     /// The observation is over: the requests that were answered and have nothing behind them.
-    pub(super) fn finish(&mut self) -> impl Iterator<Item = u64> {
+    pub(crate) fn finish(&mut self) -> impl Iterator<Item = u64> {
         std::mem::take(&mut self.connections)
             .into_values()
             .filter_map(|place| place.took_ns())

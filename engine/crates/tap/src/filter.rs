@@ -5,38 +5,38 @@
 
 /// One instruction: operation, jumps where the condition holds and where not, operand. `struct sock_filter` of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Instruction {
-    pub(super) code: u16,
-    pub(super) if_true: u8,
-    pub(super) if_false: u8,
-    pub(super) operand: u32,
+pub(crate) struct Instruction {
+    pub(crate) code: u16,
+    pub(crate) if_true: u8,
+    pub(crate) if_false: u8,
+    pub(crate) operand: u32,
 }
 
 /// Bytes of a packet that are copied: the longest IPv4 and TCP headers are 60 each, of which the fixed parts are read.
-pub(super) const SNAP_BYTES: u32 = 80;
+pub(crate) const SNAP_BYTES: u32 = 80;
 
 /// Instructions, by the kernel's numbers (linux/bpf_common.h). A is the accumulator, X the index, M0 a place of memory.
 mod code {
-    pub(super) const LOAD_WORD: u16 = 0x20;
-    pub(super) const LOAD_HALF: u16 = 0x28;
-    pub(super) const LOAD_BYTE: u16 = 0x30;
-    pub(super) const LOAD_HALF_AT_X: u16 = 0x48;
-    pub(super) const LOAD_BYTE_AT_X: u16 = 0x50;
-    pub(super) const LOAD_M0: u16 = 0x60;
-    pub(super) const X_IS: u16 = 0x01;
-    pub(super) const X_IS_IPV4_HEADER: u16 = 0xb1;
-    pub(super) const M0_IS_A: u16 = 0x02;
-    pub(super) const ADD: u16 = 0x04;
-    pub(super) const ADD_X: u16 = 0x0c;
-    pub(super) const AND: u16 = 0x54;
-    pub(super) const SHIFT_RIGHT: u16 = 0x74;
-    pub(super) const MODULO: u16 = 0x94;
-    pub(super) const JUMP: u16 = 0x05;
-    pub(super) const IF_EQUAL: u16 = 0x15;
-    pub(super) const IF_EQUAL_X: u16 = 0x1d;
-    pub(super) const IF_ANY_BIT: u16 = 0x45;
-    pub(super) const X_IS_A: u16 = 0x07;
-    pub(super) const RETURN: u16 = 0x06;
+    pub(crate) const LOAD_WORD: u16 = 0x20;
+    pub(crate) const LOAD_HALF: u16 = 0x28;
+    pub(crate) const LOAD_BYTE: u16 = 0x30;
+    pub(crate) const LOAD_HALF_AT_X: u16 = 0x48;
+    pub(crate) const LOAD_BYTE_AT_X: u16 = 0x50;
+    pub(crate) const LOAD_M0: u16 = 0x60;
+    pub(crate) const X_IS: u16 = 0x01;
+    pub(crate) const X_IS_IPV4_HEADER: u16 = 0xb1;
+    pub(crate) const M0_IS_A: u16 = 0x02;
+    pub(crate) const ADD: u16 = 0x04;
+    pub(crate) const ADD_X: u16 = 0x0c;
+    pub(crate) const AND: u16 = 0x54;
+    pub(crate) const SHIFT_RIGHT: u16 = 0x74;
+    pub(crate) const MODULO: u16 = 0x94;
+    pub(crate) const JUMP: u16 = 0x05;
+    pub(crate) const IF_EQUAL: u16 = 0x15;
+    pub(crate) const IF_EQUAL_X: u16 = 0x1d;
+    pub(crate) const IF_ANY_BIT: u16 = 0x45;
+    pub(crate) const X_IS_A: u16 = 0x07;
+    pub(crate) const RETURN: u16 = 0x06;
 }
 
 /// Where ancillary data of a packet lies, and in it whether it comes or goes (linux/filter.h).
@@ -115,7 +115,7 @@ impl Draft {
 
 /// The program for these ports of servers and one in so many client ports: those whose half is a multiple. Client ports of one process are even
 /// or odd as the kernel chooses, so that the lowest bit says nothing.
-pub(super) fn program(ports: &[u16], one_in: u16, ignores_outgoing: bool) -> Vec<Instruction> {
+pub(crate) fn program(ports: &[u16], one_in: u16, ignores_outgoing: bool) -> Vec<Instruction> {
     use Label::{Drop, FromServer, Ipv4, Ipv6, Keep, Next, Sample, Tcp, ToServer};
     let mut draft = Draft::default();
     if ignores_outgoing {
@@ -189,8 +189,8 @@ pub(super) fn program(ports: &[u16], one_in: u16, ignores_outgoing: bool) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet::tests::{Built, built};
     use super::*;
+    use crate::packet::tests::{Built, built};
 
     /// What the kernel does with the program, as far as it goes; gives how many bytes are copied.
     fn run(program: &[Instruction], packet: &[u8], packet_type: u32) -> u32 {

@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::monotonic_ns;
 use exchanges::Exchanges;
 use ring::{HAND_OVER_MS, Ring};
+use weir_sys::clock::monotonic_ns;
 
 /// The most ports of one tap: each is an instruction or two for every packet of the interface.
 pub const MOST_PORTS: usize = 16;

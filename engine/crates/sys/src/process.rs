@@ -1,4 +1,4 @@
-//! The only unsafe code: system calls without a safe wrapper in rustix, and what runs between fork and exec.
+//! Processes: system calls without a safe wrapper in rustix, and the code that runs between fork and exec.
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -129,26 +129,34 @@ pub fn leads_session() -> bool {
 /// A child that ended, and what it and its own reaped children used.
 #[derive(Clone, Copy, Debug)]
 pub struct Reaped {
+    /// Process id.
     pub pid: i32,
+    /// Exit code; `None` if a signal ended the child.
     pub exit_code: Option<i32>,
+    /// Number of the signal that ended the child.
     pub signal: Option<i32>,
+    /// Resources that the child and its own reaped children used.
     pub usage: Usage,
 }
 
-/// What `getrusage` and `wait4` tell.
+/// Resource usage, as `getrusage` and `wait4` report it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
+    /// CPU time in user mode.
     pub user_s: f64,
+    /// CPU time in the kernel.
     pub system_s: f64,
-    /// Of the largest single process.
+    /// Peak resident memory of the largest single process.
     pub peak_rss_bytes: u64,
 }
 
-/// What [`reap`] found.
+/// The result of [`reap`].
 pub enum Child {
+    /// A child has ended.
     Ended(Reaped),
-    /// Children live, none has ended.
+    /// There are children, and none has ended.
     AllAlive,
+    /// There is no child.
     None,
 }
 

@@ -1,0 +1,29 @@
+//! Limits and priority of this process.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
+
+/// Raises the soft limit of open files to `wanted`, or to the hard limit if that is lower. Never lowers it. Returns the limits before.
+///
+/// A refusal is no error here: the caller reads the new limit, or notices when it cannot open a file.
+pub fn raise_open_files(wanted: u64) -> Rlimit {
+    let before = getrlimit(Resource::Nofile);
+    let raised = before.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if before.current.is_some_and(|current| current < raised) {
+        let limits = Rlimit {
+            current: Some(raised),
+            maximum: before.maximum,
+        };
+        let _ = setrlimit(Resource::Nofile, limits);
+    }
+    before
+}
+
+/// Returns the soft limit of open files. Returns `None` if there is no limit.
+pub fn max_open_files() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+/// Lowers the priority of the calling thread to `nice`. A refusal is no error: lower values than the present one need a capability.
+pub fn lower_priority(nice: i32) {
+    let _ = setpriority_process(None, nice);
+}
