@@ -527,7 +527,7 @@ def test_an_external_server_is_asked_a_workload_of_the_studys_own(tmp_path: Path
         (OWN + "answer = { rows = {} }\n", "workload.search.answer.rows: unknown key"),
         (
             OWN + 'answer = { text_matches = "(" }\n',
-            "workload.search.answer.text_matches: found '('; expected a regular expression",
+            "workload.search.answer.text_matches: found '('; expected a valid regular expression",
         ),
     ],
 )
