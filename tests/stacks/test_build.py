@@ -76,7 +76,7 @@ def test_a_failed_build_names_its_log_and_is_started_over_the_next_time(stack: W
 
 
 def test_a_build_without_its_artifact_has_failed(stack: Write) -> None:
-    with pytest.raises(TargetError, match=r"build\.artifact: found no 'made', expected it from the build"):
+    with pytest.raises(TargetError, match=r"build\.artifact: found no 'made', expected the build to create it"):
         build(stack("true"), run)
 
 
@@ -131,7 +131,7 @@ def test_what_lies_beside_a_stack_is_built_with_it_and_again_when_that_changes(s
 
 def test_what_should_lie_beside_a_stack_and_does_not_is_named(stack: Write) -> None:
     with pytest.raises(
-        UsageError, match=r"stack\.toml: build\.beside: found 'parent', expected a pattern of files in "
+        UsageError, match=r"stack\.toml: build\.beside: found 'parent', expected a pattern that matches files in "
     ):
         build(stack("touch made", more='beside = ["parent"]'), run)
 

@@ -69,7 +69,7 @@ def test_a_variant_adds_its_arguments_and_environment(tmp_path: Path, monkeypatc
         (
             "[variants.fast]",
             "[services.postgres]\n[variants.fast]\nservices.postgres = {}",
-            "found 'postgres', expected it only once",
+            "found 'postgres', expected other services",
         ),
         ('MODE = "fast"', 'MODE = "{postgres.url}"', "unknown field '{postgres.url}'"),
         (

@@ -139,5 +139,5 @@ command = ["serve", "{{port}}"]
 hello = {{}}
 """
     )
-    with pytest.raises(UsageError, match=r"stack\.toml: build\.needs: found .*expected a tool like 'mvn'"):
+    with pytest.raises(UsageError, match=r"stack\.toml: build\.needs: found .*expected a tool such as 'mvn'"):
         read_manifest(manifest)

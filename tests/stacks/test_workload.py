@@ -84,7 +84,7 @@ def test_a_digest_is_right_for_the_word_that_was_asked_and_for_no_other() -> Non
 
 
 def test_a_digest_of_an_input_that_there_is_not_is_refused_when_the_file_is_read() -> None:
-    with pytest.raises(ValueError, match="with the number of one of 0 random inputs"):
+    with pytest.raises(ValueError, match="INPUT as the number of one of 0 random inputs"):
         echo(json={"digest": "{{sha256 1000 1}}"})
 
 

@@ -78,7 +78,7 @@ def test_a_machine_with_enough_of_everything_lacks_nothing(study: Study) -> None
     [
         (
             replace(AMPLE, most_open_files=2_063),
-            "open files: found 2,000 connections (hello, 2000 connections, 1 replica), 2,064 files of the generator; "
+            "open files: found 2,064 files of the generator for 2,000 connections (hello, 2000 connections, 1 replica); "
             "expected at most 2,063 (ulimit -Hn)",
         ),
         (replace(AMPLE, open_files=1024), "open files: found 2,000 connections to a process of flask-gunicorn"),

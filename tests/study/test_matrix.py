@@ -124,12 +124,12 @@ def test_numbers_are_lists_or_ranges(tmp_path: Path, value: str, numbers: list[i
         ("connections = [4]\nreplicas = [0]", "matrix.replicas: found [0]; expected whole numbers of at least 1"),
         (
             "connections = [4]\nreplicas = [8]",
-            "matrix.replicas: found 8 for 4 connections, expected at least one connection for each process",
+            "matrix.replicas: found 8 processes for 4 connections, expected at least one connection for each process",
         ),
         ('connections = [4]\nvariants = ["fast", "fast"]', "variants: expected every name only once"),
         (
             'connections = [4]\nvariants = ["quick"]',
-            "matrix.variants: found quick, expected variants of its stacks: fast, slow",
+            "matrix.variants: found quick, expected variants of the stacks: fast, slow",
         ),
         (
             "connections = [4]\nlimits.pools = [4]",
@@ -280,7 +280,7 @@ def test_generators_that_are_not_here_are_named_and_can_be_left_out(
     with pytest.raises(UsageError) as refused:
         require_generators(whole)
     assert (refused.value.message, refused.value.hint) == (
-        f"{path}: matrix.generators: {missing}", "--skip-missing omits stacks and generators that this machine cannot run",
+        f"{path}: matrix.generators: {missing}", "use --skip-missing to omit stacks and generators that this machine cannot run",
     )  # fmt: skip
     left, said = whole.without_unmet()
     assert said == [f"generator wrk is left out: {missing}"]
@@ -397,7 +397,7 @@ def test_an_external_stack_needs_neither_limits_nor_replicas(tmp_path: Path) -> 
         ('url = "http://a"\nserves = []', "external.mine.serves: found []"),
         (
             'url = "http://a"\nserves = ["echo"]',
-            "matrix.workloads: found 'hello', which mine does not serve; it serves: echo",
+            "matrix.workloads: found 'hello', expected a workload of mine: echo",
         ),
         (
             'url = "http://a"\nserves = ["hello"]\npids = [0]',
@@ -530,7 +530,7 @@ def test_an_external_server_is_asked_a_workload_of_the_studys_own(tmp_path: Path
         (OWN + "answer = { rows = {} }\n", "workload.search.answer.rows: unknown key"),
         (
             OWN + 'answer = { text_matches = "(" }\n',
-            "workload.search.answer.text_matches: found '('; expected a regular expression",
+            "workload.search.answer.text_matches: found '('; expected a valid regular expression",
         ),
     ],
 )

@@ -98,7 +98,7 @@ def test_a_setting_of_a_service_is_crossed_like_a_limit_and_moves_the_upper_boun
 @pytest.mark.parametrize(
     ("key", "values", "message"),
     [
-        ("postgres.max_connections", '["1"]', "expected SERVICE.SETTING with a service that a stack needs"),
+        ("postgres.max_connections", '["1"]', "expected SERVICE.SETTING, with SERVICE one of"),
         ("delay", '["1s"]', "expected SERVICE.SETTING"),
         ("delay.delay", '["1s", "1s"]', "every value only once"),
         ("delay.delay", "[]", "expected at least one value"),

@@ -184,9 +184,7 @@ def test_a_workload_that_a_stack_does_not_serve_is_named_with_those_it_does(
     )
     monkeypatch.setenv("WEIR_STACKS", str(manifest.parent.parent))
     study = read_study(write(tmp_path, STUDY.replace('"flask-gunicorn"', '"greeter"')))
-    with pytest.raises(
-        UsageError, match=r"matrix\.workloads: found 'echo', which greeter does not serve; it serves: hello"
-    ):
+    with pytest.raises(UsageError, match=r"matrix\.workloads: found 'echo', expected a workload of greeter: hello"):
         study.cells(1)
 
 

@@ -1,1 +1,1 @@
-"""Stacks and workloads: reads their files, builds stacks, and checks the responses of stacks."""
+"""Reads the files of stacks and workloads, builds stacks, and checks the stacks' responses."""

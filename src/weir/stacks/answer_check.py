@@ -1,4 +1,4 @@
-"""Compares the responses of a running stack with the workload's expectation."""
+"""Checks whether the responses of a running stack meet the workload's conditions."""
 
 import http.client
 import random
@@ -14,17 +14,17 @@ from weir.stacks.readiness import send_request
 from weir.stacks.workload import Workload
 
 CHECKED_REQUESTS = 5
-"""Number of requests with random inputs before and after each trial. All responses must be correct."""
+"""Number of check requests with random inputs before and after each trial."""
 _LONG_S = 0.5
-"""A stack with a slower response waits for an upstream, so weir sends the further requests at the same time."""
+"""A first response that takes at least this time is slow. Then weir sends all other requests at the same time."""
 _MANY_REQUESTS = 300
-"""Number of requests before the first trial: enough to find an error rate of 1 % with a probability of 95 %."""
+"""Maximum number of check requests before the first trial. They find an error rate of 1 % in 95 % of cases."""
 _MANY_S = 1.0
-"""Maximum time for the requests before the first trial together."""
+"""Maximum time for all check requests before the first trial."""
 
 
 class CheckAnswers(Protocol):
-    """Function that checks the responses of a server at `base_url`, and raises TargetError."""
+    """Function that checks a server's responses. Raises TargetError for a wrong or missing response."""
 
     def __call__(
         self, workload: Workload, base_url: str, inputs: random.Random, *, path: str | None, timeout_s: float
@@ -32,7 +32,7 @@ class CheckAnswers(Protocol):
 
 
 class WrongAnswerError(TargetError):
-    """Error: a response of the stack does not match the workload's expectation."""
+    """Error: a response of the stack does not meet the workload's conditions."""
 
 
 def check_answers(
@@ -44,8 +44,8 @@ def check_answers(
     timeout_s: float,
     times: int = CHECKED_REQUESTS,
 ) -> None:
-    """Sends requests with random inputs and checks every response. If the first response is slow, sends the other
-    requests at the same time. Raises WrongAnswerError for a wrong response, TargetError for a missing response."""
+    """Sends requests with random inputs and checks every response. If the first response is slow, sends all other
+    requests at the same time. Raises WrongAnswerError for a wrong response, and TargetError for a missing response."""
     first, *others = [workload.draw(base_url, inputs, path=path) for _ in range(times)]
     began = time.monotonic()
     _check_answer(workload, first, path=path, timeout_s=timeout_s)
@@ -53,7 +53,7 @@ def check_answers(
         for request in others:
             _check_answer(workload, request, path=path, timeout_s=timeout_s)
         return
-    # The timeout is longer, because a server with one thread handles these requests one after the other.
+    # The timeout is longer, because a server with one thread handles these requests one after another.
     check = partial(_check_answer, workload, path=path, timeout_s=timeout_s * len(others))
     with ThreadPoolExecutor(len(others)) as pool:
         for _ in pool.map(check, others):
@@ -74,7 +74,7 @@ def _check_answer(workload: Workload, request: Request, *, path: str | None, tim
 def check_many_answers(
     workload: Workload, base_url: str, inputs: random.Random, *, path: str | None, timeout_s: float
 ) -> None:
-    """Checks responses like `check_answers`, with enough requests to find occasional errors, within a second."""
+    """Sends many requests with random inputs and checks every response, to find rare errors. Stops after a second."""
     until = time.monotonic() + _MANY_S
     for _ in range(_MANY_REQUESTS):
         check_answers(workload, base_url, inputs, path=path, timeout_s=timeout_s, times=1)

@@ -1,8 +1,8 @@
-"""Builds a stack in the cache, once for each content of its sources.
+"""Builds each version of a stack's sources once, in the cache.
 
-weir copies the stack's folder to `CACHE/stacks/ID/HASH/` and builds it there, because builds may contain absolute paths
-(Python environments do). Sources outside the folder (`build.beside`) keep their relative position. At the end of a
-build, weir writes a marker file. If the marker is missing, weir builds again.
+weir copies the stack's folder to `CACHE/stacks/ID/HASH/` and builds the copy. weir never moves the copy, because a
+build may contain absolute paths, as Python environments do. Sources outside the stack's folder (`build.beside`) keep
+their position relative to it. At the end of a build, weir writes a marker file. Without this file, weir builds again.
 """
 
 import fcntl
@@ -21,12 +21,12 @@ from weir.stacks.manifest import Stack, fill_fields
 from weir.stacks.toolchain import build_base_environment, find_jdk_version
 
 MARKER = ".weir-built"
-"""The file that marks a complete build."""
+"""Name of the file that marks a complete build."""
 IGNORED = frozenset({"__pycache__", ".venv", "venv", "target", "node_modules", ".git"})
 """Names of files and folders in a stack's folder that are not sources."""
 
 RunCommand = Callable[[list[str], Path, dict[str, str], Path], int]
-"""Runs a command (argv, working directory, environment, log) and returns its exit status."""
+"""Function that runs a command (argv, working directory, environment, log file) and returns the exit status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +35,19 @@ class BuiltStack:
 
     stack: Stack
     folder: Path
-    """The built copy."""
+    """The built copy. For a stack that starts in place: the stack's own folder."""
     artifact_bytes: int | None
 
     def log_path(self, name: str) -> Path:
-        """Returns the path of the log file for a start outside a trial, beside the build or in the cache."""
+        """Returns the path of the log file `name` for a start of the stack outside a trial."""
         if self.stack.in_place:
             return find_cache_folder() / "commands" / f"{self.stack.id}-{name}.log"
         return self.folder.with_name(f"{self.folder.name}-{name}.log")
 
 
 def build(stack: Stack, run: RunCommand, *, on_build: Callable[[Path], None] = lambda _: None) -> BuiltStack:
-    """Builds a stack, unless the cache has the build. Calls `on_build` with the log's path before a build. Raises
-    UsageError if a needed tool is missing, TargetError (with the log's path) if the build failed."""
+    """Builds a stack if the cache does not contain the build. Before a build, calls `on_build` with the path of the
+    build's log. Raises UsageError if a needed tool is missing, and TargetError if the build fails."""
     unmet = stack.unmet()
     if unmet:
         raise UsageError(f"{stack.label}: " + "; ".join(f"needs {need}" for need in unmet), hint="weir doctor")
@@ -64,7 +64,7 @@ def build(stack: Stack, run: RunCommand, *, on_build: Callable[[Path], None] = l
 
 
 def find_build(stack: Stack) -> Path | None:
-    """Returns the cache folder of a stack's build; None if its present sources were not built here."""
+    """Returns the cache folder with the build of a stack's present sources; None if there is no such build."""
     root = _find_root(stack)
     return root if (root / MARKER).is_file() else None
 
@@ -74,8 +74,8 @@ def _find_root(stack: Stack) -> Path:
 
 
 def hash_content(stack: Stack) -> str:
-    """Returns a digest of everything that a build depends on: its sources, its command, weir's Python, and the JDK.
-    Raises UsageError if a source is missing. For a stack that starts in place, returns a digest of its manifest."""
+    """Returns a digest of everything that affects a build: the sources, the command, weir's Python, and the JDK. Raises
+    UsageError if a source is missing. For a stack that starts in place, returns a digest of its manifest."""
     if stack.in_place:
         return hashlib.sha256(stack.manifest.model_dump_json().encode()).hexdigest()[:16]
     command = stack.build.command if stack.build else ""
@@ -110,12 +110,12 @@ def _build_anew(stack: Stack, root: Path, folder: Path, run: RunCommand, on_buil
             raise TargetError("\n  ".join(lines), hint=f"weir stacks check {stack.label}")
         if recipe.artifact is not None and not (folder / recipe.artifact).exists():
             key = f"{stack.folder / 'stack.toml'}: build.artifact"
-            raise TargetError(f"{key}: found no {recipe.artifact!r}, expected it from the build; log: {log}")
+            raise TargetError(f"{key}: found no {recipe.artifact!r}, expected the build to create it; log: {log}")
     (root / MARKER).touch()
 
 
 def _list_files(stack: Stack) -> list[Path]:
-    """Returns the stack's sources: the files of its folder, and those of `build.beside`."""
+    """Returns the stack's sources: the files in the stack's folder, and the files that `build.beside` matches."""
     files = set(_list_files_below(stack.folder))
     above = stack.folder.parent
     for pattern in stack.build.beside if stack.build else ():
@@ -123,7 +123,7 @@ def _list_files(stack: Stack) -> list[Path]:
         found = {file for path in beside for file in (_list_files_below(path) if path.is_dir() else [path])}
         if not found:
             key = f"{stack.folder / 'stack.toml'}: build.beside"
-            raise UsageError(f"{key}: found {pattern!r}, expected a pattern of files in {above}")
+            raise UsageError(f"{key}: found {pattern!r}, expected a pattern that matches files in {above}")
         files |= found
     return sorted(files)
 

@@ -1,7 +1,7 @@
-"""Copies the files of a commit into the cache and builds them once, for `weir compare --git`.
+"""Copies the files of a commit into the cache and builds the copy once, for `weir compare --git`.
 
-Each commit has its own clone, which shares the repository's objects. weir does not change the user's repository, so a
-killed weir leaves nothing there.
+Each commit has its own clone, which shares the objects of the user's repository. weir changes only the clone. So even a
+killed weir leaves no files in the user's repository.
 """
 
 import fcntl
@@ -18,20 +18,20 @@ from weir.paths import find_cache_folder
 from weir.stacks.build import MARKER
 
 _KEPT = 10
-"""Number of most recently used clones that stay in the cache."""
+"""Maximum number of clones in the cache. weir removes the clones that were not used for the longest time."""
 WORKING_TREE = "."
 
 
 def check_out(repository: Path, reference: str, build: str | None, run: Callable[[str, Path, Path], int]) -> Path:
-    """Returns the folder with the files of a commit, after its build. `.` is the working tree itself.
+    """Builds the files of a commit and returns their folder. The reference `.` is the working tree.
 
     Args:
-        repository: a folder in the repository. The result is the same folder of the commit.
-        reference: a branch, a tag or a hash.
+        repository: a folder in the user's repository. The returned folder is the same folder in the clone.
+        reference: a branch, a tag, a hash or `.`.
         build: a shell command that builds the files; None: no build.
-        run: runs a shell command (command, working directory, log) and returns its exit status.
+        run: runs a shell command and returns the exit status. Arguments: command, working directory, log file.
 
-    Raises UsageError: there is no repository, or no such reference. Raises TargetError: the build failed.
+    Raises UsageError if `repository` or `reference` is not valid. Raises TargetError if the build fails.
     """
     top = Path(_git(repository, "rev-parse", "--show-toplevel"))
     below = repository.resolve().relative_to(top.resolve())
@@ -50,7 +50,7 @@ def check_out(repository: Path, reference: str, build: str | None, run: Callable
     fcntl.flock(lock, fcntl.LOCK_SH)
     if not (clone / ".git" / MARKER).is_file():
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # Another weir may have built the clone in between.
+        # Another weir may have built the clone before this weir got the lock.
         if not (clone / ".git" / MARKER).is_file():
             _clone(top, clone, commit)
             if build is not None:
@@ -98,7 +98,7 @@ def _require_clean_submodules(top: Path) -> None:
     for line in _git(top, "submodule", "status", "--recursive").splitlines() if (top / ".gitmodules").is_file() else ():
         name = line.split()[1] if len(line.split()) > 1 else line
         if (top / name / ".git").exists() and _git(top / name, "status", "--porcelain"):
-            found = f"--git: found changes in the submodule {name}, expected none: a commit does not contain them"
+            found = f"--git: found changes in the submodule {name}, expected none: commits do not contain such changes"
             raise UsageError(found, hint=f"git -C {top / name} stash, or commit the changes")
 
 

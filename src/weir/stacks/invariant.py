@@ -1,6 +1,6 @@
-"""Invariants of a workload in the database: a query with one number, and its expected value or growth. Pure.
+"""Checks invariants: a database query returns a number, which must have an expected value or growth. Pure.
 
-weir runs the queries right before and after the measured load, so checks and warm-up do not count in a growth.
+weir runs the queries directly before and after the measured load, so the growth does not include checks and warm-up.
 """
 
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ from weir.toml_file import Table
 
 
 class Invariant(Table):
-    """An invariant, `[invariant.NAME]` of a workload."""
+    """The table `[invariant.NAME]` of a workload."""
 
     sql: str
-    """A query with one whole number as its result, for any database with the dataset."""
+    """SQL query whose result is one whole number. It must be valid for every database that the stacks use."""
     equals: int | None = None
     """Expected result of the query after the load."""
     grows_by: int | Literal["successes"] | None = None
-    """Expected growth of the result during the load. `successes`: the number of successful requests, plus at most the
-    number of requests without a known result (failed, or in flight at the end)."""
+    """Expected growth of the result during the load. `successes`: the number of successful requests. Requests that
+    fail, or are in flight at the end of the load, may count, too."""
 
     @model_validator(mode="after")
     def _says_what_must_hold(self) -> "Invariant":
@@ -33,8 +33,8 @@ class Invariant(Table):
 def find_discrepancies(
     invariants: Mapping[str, Invariant], before: Mapping[str, int], after: Mapping[str, int], summary: LoadSummary
 ) -> tuple[str, ...]:
-    """Returns a sentence for each broken invariant, from the results of the queries before and after the measured load.
-    Skips invariants without results, because weir has no access to their database."""
+    """Returns a sentence for each invariant that does not hold. `before` and `after` are the results of the queries
+    before and after the measured load. Skips an invariant without a result: weir has no access to its database."""
     requests = summary.requests
     found = []
     for name, invariant in invariants.items():

@@ -1,6 +1,6 @@
-"""A stack's manifest, `stack.toml`: its build, start, settings, services and workloads.
+"""Reads a stack's manifest, `stack.toml`: build, start, settings, services and workloads of the stack.
 
-`fill_fields` replaces fields such as `{port}` and `{python}`. weir interprets nothing else in a manifest.
+`fill_fields` replaces fields such as `{port}` and `{python}` in a manifest's commands by values.
 """
 
 import os
@@ -26,27 +26,27 @@ from weir.toml_file import Table, list_data_files, read_toml, validate
 
 _FIELD = re.compile(r"\{([a-z0-9_.-]+)\}")
 RUN_FIELDS = frozenset({"host", "port", "artifact", "cpus", "python"})
-"""Fields of the run command and its environment: host and port to listen on, built artifact, number of CPUs, weir's
-Python. Services add fields such as `{postgres.url}`."""
+"""Fields in the run command and its environment variables: address and port of the server, built artifact, number of
+CPUs, path of weir's Python. Services add fields such as `{postgres.url}`."""
 BUILD_FIELDS = frozenset({"python", "npm"})
-"""Fields of the build command: weir's Python, and npm."""
+"""Fields in the build command: path of weir's Python, and the command `npm`."""
 
 
 def _check_needs(needs: list[str]) -> list[str]:
     for need in needs:
         if NEED.fullmatch(need) is None:
-            raise ValueError(f"{need!r}: expected a tool like 'mvn', or with a minimum version like 'java>=17'")
+            raise ValueError(f"{need!r}: expected a tool such as 'mvn', or a minimum version such as 'java>=17'")
     return needs
 
 
 Needs = Annotated[list[str], AfterValidator(_check_needs)]
-"""Required tools. Examples: `mvn`, `java>=17`."""
+"""Required tools, some with a minimum version. Examples: `mvn`, `java>=17`."""
 
 
 def _check_fields(text: str, known: frozenset[str]) -> str:
     for name in _FIELD.findall(text):
         if name not in known:
-            raise ValueError(f"unknown field '{{{name}}}'; expected one of: {', '.join(sorted(known))}")
+            raise ValueError(f"found the unknown field '{{{name}}}', expected one of: {', '.join(sorted(known))}")
     return text
 
 
@@ -57,14 +57,14 @@ class Build(Table):
     """Build of the stack. weir builds each version of the sources once, in a copy of the stack's folder."""
 
     command: BuildCommand
-    """Shell command (`sh`). The copy is its working directory."""
+    """Shell command (`sh`) that builds the stack. The working directory is the copy of the stack's folder."""
     artifact: str | None = None
-    """File or folder that the build creates, relative to the copy. Reports show its size."""
+    """File or folder that the build creates, relative to the copy. Reports show the artifact's size."""
     beside: list[str] = Field(default_factory=list)
-    """Patterns of sources next to the stack's folder. Examples: a parent's `pom.xml`, a folder of shared code. weir
-    copies these files next to the copy, and builds again if these files change."""
+    """Patterns of sources next to the stack's folder. Examples: `pom.xml` of a Maven parent, a folder of shared code.
+    weir copies these sources next to the copy of the stack's folder, and builds again if these sources change."""
     needs: Needs = Field(default_factory=list)
-    """Tools for the build and the stack, with minimum versions, for `weir doctor`. Example: `["mvn", "java>=17"]`."""
+    """Tools that the build and the stack need. `weir doctor` checks these tools. Example: `["mvn", "java>=17"]`."""
 
     @field_validator("beside")
     @classmethod
@@ -78,60 +78,61 @@ class Build(Table):
 
 
 class VariantBuild(Table):
-    """Keys of the build that differ in a variant."""
+    """Build of a variant: keys that replace keys of `[build]`."""
 
     command: BuildCommand
-    """Replaces the stack's command."""
+    """Build command of the variant."""
     artifact: str | None = None
-    """Replaces the stack's artifact."""
+    """Artifact of the variant's build. Default: the stack's artifact."""
 
 
 class Ready(Table):
-    """The stack is ready when the response to a request to this path has a status below 500."""
+    """Readiness of the stack. weir sends requests to `path` until a response has a status below 500."""
 
     path: str = "/"
-    """Path of the request."""
+    """Path of these requests."""
     timeout_s: float = Field(default=60, gt=0)
     """Maximum time from the start until the stack is ready."""
 
 
 class Run(Table):
-    """Start of the stack. The built copy is the working directory."""
+    """Start of the stack. The working directory is the built copy of the stack's folder."""
 
     command: list[str] = Field(min_length=1)
-    """The program and its arguments. A relative path is in the built copy. `command` or `env` must contain `{port}`."""
+    """Program and arguments. Relative paths begin at the built copy. `command` or `env` must contain `{port}`."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Environment variables, in addition to the variables of every stack (environment.md)."""
+    """Environment variables, in addition to the variables that weir sets for every stack (environment.md)."""
     ready: Ready = Field(default_factory=Ready)
     runtime: Runtime | Literal["none"] | None = None
-    """The runtime, which gets the number of CPUs from weir. Default: inferred from `command` and `needs`."""
+    """Runtime that gets the number of CPUs from weir; `none`: no runtime. Default: inferred from `command` and
+    `needs`."""
 
     @model_validator(mode="after")
     def _port_is_passed(self) -> "Run":
         if not any("{port}" in text for text in [*self.command, *self.env.values()]):
-            raise ValueError("expected '{port}' in the command or the environment: weir chooses the port")
+            raise ValueError("expected '{port}' in 'command' or 'env': weir chooses the port")
         return self
 
 
 class Limit(Table):
-    """A setting that limits concurrency: workers, threads, a pool. weir passes its value to the stack."""
+    """A setting that limits concurrency, such as a number of threads. weir passes the value to the stack."""
 
     default: int | Literal["cpus"]
     """Default value. `cpus`: the stack's number of CPUs."""
     arg: str | None = None
-    """Argument for the command. Example: `--workers={value}`."""
+    """Command-line argument that passes the value. Example: `--workers={value}`."""
     env: str | None = None
-    """Name of the environment variable."""
+    """Name of the environment variable that passes the value."""
     requests_each: int | None = Field(default=None, ge=1)
-    """Number of requests that each unit handles at the same time, each from start to end. Default: the setting does not
-    bound requests. If requests wait for an upstream, reports show the resulting upper bound of throughput."""
+    """Maximum number of concurrent requests for each unit, such as a thread. Requests that wait for an upstream count.
+    For such requests, reports show the upper bound of throughput. Default: the setting does not limit requests."""
 
     @model_validator(mode="after")
     def _is_passed_somehow(self) -> "Limit":
         if (self.arg is None) == (self.env is None):
             raise ValueError("expected either 'arg' or 'env'")
         if self.arg is not None and "{value}" not in self.arg:
-            raise ValueError("arg: expected '{value}' in it")
+            raise ValueError("arg: expected '{value}' in the argument, such as '--workers={value}'")
         return self
 
 
@@ -139,23 +140,23 @@ class Needed(Table):
     """A service that the stack needs."""
 
     dataset: str | None = None
-    """Content of the service at the start of the stack."""
+    """Dataset that weir loads into the service before the stack starts. Default: no dataset."""
     settings: dict[str, str] = Field(default_factory=dict)
-    """Settings of the server, in addition to the settings of its manifest. Example: `max_connections = "200"`."""
+    """Settings of the service, in addition to the settings in its manifest. Example: `max_connections = "200"`."""
 
 
 class Tier(Table):
     """A tier of processes."""
 
     root: bool = False
-    """Whether the process that weir starts, and its descendants, belong to this tier."""
+    """Whether this tier contains the process that weir starts and the descendants of that process."""
 
 
 class Serves(Table):
     """A workload that the stack serves."""
 
     path: str | None = None
-    """Path of the workload on this stack. Default: the workload's own path."""
+    """Path to which weir sends the workload's requests. Default: the workload's own path."""
 
 
 class Variant(Table):
@@ -164,29 +165,29 @@ class Variant(Table):
     title: str | None = None
     """Title in reports. Default: the stack's title and the variant's name."""
     model: str | None = None
-    """Replaces the stack's model."""
+    """Concurrency model for reports. Default: the stack's model."""
     args: list[str] = Field(default_factory=list)
-    """Arguments to append to the command."""
+    """Arguments that weir appends to the stack's command."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Environment variables, which replace the stack's variables of the same name."""
+    """Environment variables. They replace the stack's variables with the same names."""
     needs: Needs = Field(default_factory=list)
     """Tools that the variant needs in addition to the stack's tools."""
     services: dict[str, Needed] = Field(default_factory=dict)
     """Services that the variant needs in addition to the stack's services."""
     build: VariantBuild | None = None
-    """Keys of the build that differ."""
+    """Keys of `[build]` that the variant replaces."""
     limits: dict[str, Limit] | None = None
-    """Replaces the stack's limits."""
+    """Limits of the variant, which replace all limits of the stack. Default: the stack's limits."""
     answers_wrong: bool = False
-    """The variant sends wrong responses on purpose. `weir stacks check --all` passes if it finds a wrong response.
-    `weir stacks check` of the variant itself reports the wrong response."""
+    """Whether the variant sends wrong responses on purpose, to test weir's checks. `weir stacks check --all` then
+    expects a wrong response of the variant. `weir stacks check ID[VARIANT]` fails and shows the wrong response."""
 
 
 class Manifest(Table):
     """The file `stacks/LANGUAGE/NAME/stack.toml`."""
 
     schema_number: Literal[1] = Field(alias="schema")
-    """Version of this format: 1."""
+    """Version of the manifest format: 1."""
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     """Name of the stack and of its folder: lower-case letters, digits and hyphens."""
     title: str
@@ -197,21 +198,22 @@ class Manifest(Table):
     """Build of the stack. Default: no build."""
     run: Run
     limits: dict[str, Limit] = Field(default_factory=dict)
-    """Settings that a study may vary, with names of your choice. Examples: `workers`, `threads`, `pool`."""
+    """Settings that limit concurrency and that a study may vary. The keys are names of your choice, such as
+    `workers`."""
     services: dict[str, Needed] = Field(default_factory=dict)
     """Services that run with the stack. The keys are names of services (services.md)."""
     tiers: dict[str, Tier] = Field(default_factory=lambda: {"app": Tier(root=True)})
     """Tiers of the stack's processes. Default: one tier `app`."""
     serves: dict[str, Serves] = Field(min_length=1)
-    """Workloads of the stack, at least one. The keys are names of workloads. Example: `hello = {}`."""
+    """Workloads that the stack serves. The keys are names of workloads, at least one. Example: `hello = {}`."""
     variants: dict[str, Variant] = Field(default_factory=dict)
-    """The same stack with other settings. Studies and the command line call a variant `ID[VARIANT]`."""
+    """Variants: the same stack with other settings. Studies and commands name a variant `ID[VARIANT]`."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> "Manifest":
         roots = [name for name, tier in self.tiers.items() if tier.root]
         if len(roots) != 1:
-            raise ValueError(f"tiers: found {len(roots)} with 'root = true', expected one")
+            raise ValueError(f"tiers: found {len(roots)} tiers with 'root = true', expected one tier")
         _check_services("services", self.services, beside={}, tiers=self.tiers)
         for text in [*self.run.command, *self.run.env.values()]:
             _check_fields(text, _list_fields(self.services))
@@ -220,12 +222,12 @@ class Manifest(Table):
             for text in variant.env.values():
                 _check_fields(text, _list_fields({**self.services, **variant.services}))
             if variant.build is not None and self.build is None:
-                raise ValueError(f"variants.{name}.build: expected '[build]' of the stack, too")
+                raise ValueError(f"variants.{name}.build: found without '[build]' of the stack, expected both")
         return self
 
     @property
     def root_tier(self) -> str:
-        """The tier of the process that weir starts."""
+        """Name of the tier with the process that weir starts."""
         return next(name for name, tier in self.tiers.items() if tier.root)
 
 
@@ -237,7 +239,7 @@ class Stack:
     folder: Path
     variant: str | None = None
     in_place: bool = False
-    """Whether the stack starts in `folder` itself with the user's environment, without a build or a copy."""
+    """Whether the stack starts in `folder` itself, without a build or a copy, and inherits the user's environment."""
 
     @property
     def id(self) -> str:
@@ -245,7 +247,7 @@ class Stack:
 
     @property
     def label(self) -> str:
-        """`id` or `id[variant]`."""
+        """Label of the stack: `id` or `id[variant]`."""
         return f"{self.manifest.id}[{self.variant}]" if self.variant else self.manifest.id
 
     def variants(self) -> tuple["Stack", ...]:
@@ -258,22 +260,22 @@ class Stack:
 
     @property
     def services(self) -> dict[str, Needed]:
-        """The stack's services for all workloads together."""
+        """Services that the stack needs, for all workloads together."""
         return {**self.manifest.services, **self._variant.services}
 
     def services_for(self, workload: Workload) -> dict[str, Needed]:
-        """Returns the stack's services for a workload: its databases, and the upstreams that the workload names."""
+        """Returns the stack's services for a workload, without upstreams that the workload does not name."""
         needed = self.services
         for name in workload.services:
             if name not in needed:
                 key, found = f"{self.folder / 'stack.toml'}: services", ", ".join(needed) or "none"
-                raise UsageError(f"{key}: found {found}; workload {workload.id} expects {name!r}")
+                raise UsageError(f"{key}: found {found}, expected {name!r}, too: workload {workload.id} needs it")
         on_demand = [name for name in needed if isinstance(read_service(name), UpstreamService)]
         wanted = [name for name in needed if name in workload.services or name not in on_demand]
         return {name: needed[name] for name in wanted}
 
     def find_path(self, workload: str) -> str | None:
-        """Returns the stack's own path for a workload. None: the stack uses the workload's path."""
+        """Returns the stack's own path for a workload; None if the stack uses the workload's path."""
         return self.manifest.serves[workload].path
 
     @property
@@ -300,11 +302,11 @@ class Stack:
 
     @property
     def needs(self) -> list[str]:
-        """Tools for the build and the start of the stack."""
+        """Tools that the build and the start of the stack need."""
         return [*(self.build.needs if self.build else []), *self._variant.needs]
 
     def unmet(self) -> list[UnmetRequirement]:
-        """Returns the needs of the stack and its services that this machine does not meet."""
+        """Returns the needs of the stack and of its services that are unmet on this machine."""
         of_services = (find_unmet_need(read_service(name)) for name in self.services)
         return [*find_unmet_needs(self.needs), *dict.fromkeys(found for found in of_services if found is not None)]
 
@@ -321,13 +323,13 @@ class Stack:
 
     @property
     def takes_address(self) -> bool:
-        """Whether the stack listens on a given address, not only on loopback."""
+        """Whether weir chooses the address on which the stack listens. If not, the stack listens on loopback."""
         run, variant = self.manifest.run, self._variant
         texts = [*run.command, *run.env.values(), *variant.args, *variant.env.values()]
         return any("{host}" in text for text in texts)
 
     def settings(self, stack_cpus: int, chosen: Mapping[str, int] | None = None) -> dict[str, str]:
-        """Returns the values of the stack's limits: the chosen values, else the defaults for this number of CPUs."""
+        """Returns the values of the stack's limits: `chosen` values, otherwise default values for `stack_cpus` CPUs."""
         own = {name: stack_cpus if limit.default == "cpus" else limit.default for name, limit in self.limits.items()}
         return {name: str(value) for name, value in (own | dict(chosen or {})).items()}
 
@@ -344,12 +346,12 @@ class Stack:
 
 
 def fill_fields(text: str, fields: dict[str, str]) -> str:
-    """Replaces every `{name}` of `fields` in a text. Other braces stay."""
+    """Replaces each `{name}` in a text by the value of `name` in `fields`. Other braces stay unchanged."""
     return _FIELD.sub(lambda match: fields.get(match.group(1), match.group(0)), text)
 
 
 def read_stack(label: str) -> Stack:
-    """Reads the stack `id` or `id[variant]`. Raises UsageError if the stack or a valid manifest does not exist."""
+    """Reads a stack by its label. Raises UsageError if the stack does not exist or its manifest is not valid."""
     hint = "weir stacks list"
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
     if match is None:
@@ -374,12 +376,12 @@ def read_manifest(path: Path) -> Stack:
 
 
 def read_all_stacks() -> list[Stack]:
-    """Reads every known stack. The variants of a stack follow it."""
+    """Returns all known stacks. The variants of each stack come directly after the stack."""
     return [one for stack in map(read_manifest, list_manifest_files()) for one in (stack, *stack.variants())]
 
 
 def list_manifest_files() -> list[Path]:
-    """Returns the paths of all manifests: those of weir, and those in the folders of `WEIR_STACKS`."""
+    """Returns the paths of all manifests: weir's own manifests, and the manifests in the folders of `WEIR_STACKS`."""
     more = os.environ.get(Variable.STACKS, "").split(os.pathsep)
     roots = [find_data_folder("stacks"), *(Path(part) for part in more if part)]
     return [path for root in roots for path in sorted(root.glob("**/stack.toml"))]
@@ -388,18 +390,18 @@ def list_manifest_files() -> list[Path]:
 def _check_services(
     key: str, services: Mapping[str, Needed], *, beside: Mapping[str, Needed], tiers: Mapping[str, Tier]
 ) -> None:
-    """Checks that the services under `key` of a manifest exist and fit the services in `beside`."""
+    """Raises ValueError if a service does not exist, or contradicts a service in `beside` or a tier."""
     for name, needed in services.items():
         if name not in (known := sorted(list_data_files("services"))):
             raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(known)}")
         if name in beside:
-            raise ValueError(f"{key}: found {name!r}, expected it only once: the stack itself already needs it")
+            raise ValueError(f"{key}: found {name!r}, expected other services: the stack already needs {name!r}")
         service = read_service(name)
         if isinstance(service, StandbyService) and service.of not in {**beside, **services}:
-            raise ValueError(f"{key}: found {name!r} without {service.of!r}, expected both: it is the replica")
+            raise ValueError(f"{key}: found {name!r} without {service.of!r}, expected both: {name!r} is a replica")
         if needed.dataset is not None:
             if not isinstance(service, DatabaseService):
-                expected = f"expected none: {service.title} stores no data"
+                expected = f"expected none, because {service.title} stores no data"
                 raise ValueError(f"{key}.{name}.dataset: found {needed.dataset!r}, {expected}")
             read_dataset(needed.dataset)
         try:
@@ -407,9 +409,9 @@ def _check_services(
         except ValueError as error:
             raise ValueError(f"{key}.{name}.settings: {error}") from None
         if name in tiers:
-            raise ValueError(f"tiers: found {name!r}, expected another name: the service with that name is a tier, too")
+            raise ValueError(f"tiers: found {name!r}, expected a name that no service has: each service is a tier, too")
 
 
 def _list_fields(services: Iterable[str]) -> frozenset[str]:
-    """Returns the fields of a run command with these services."""
+    """Returns the names of the fields that a run command may contain if the stack has these services."""
     return RUN_FIELDS | {f"{name}.{field}" for name in services for field in read_service(name).fields}

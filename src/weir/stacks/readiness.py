@@ -13,12 +13,12 @@ from weir.model.load import Request
 _READY_PAUSE_S = 0.02
 _READY_ASK_S = 2.0
 _GZIP_OR_ZLIB = 47
-"""Argument of `zlib`: it finds out which of the two formats the data has."""
+"""Argument of `zlib.decompress`: zlib detects whether the data has the gzip or the zlib format."""
 
 
 def send_request(request: Request, *, timeout_s: float) -> tuple[int, bytes]:
-    """Sends one request on a new connection. Returns the status and the decompressed body; raises OSError or
-    HTTPException."""
+    """Sends one request on a new connection. Returns the status and the decompressed body. Raises OSError or
+    HTTPException if there is no valid response."""
     url = urlsplit(request.target)
     connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=timeout_s)
     try:
@@ -37,8 +37,8 @@ def send_request(request: Request, *, timeout_s: float) -> tuple[int, bytes]:
 def wait_until_ready(
     base_url: str, path: str, *, timeout_s: float, why_dead: Callable[[], str | None], status_below: int = 500
 ) -> None:
-    """Requests `path` until the status is below `status_below`. Raises TargetError if the server ended, or is not ready
-    in time. `why_dead` returns the reason why the server ended; None while the server runs."""
+    """Sends requests to `path` until a response has a status below `status_below`. Raises TargetError if the server
+    ends, or is not ready in time. `why_dead` returns the reason why the server ended; None while the server runs."""
     started = time.monotonic()
     last = "no response"
     while True:

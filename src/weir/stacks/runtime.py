@@ -1,8 +1,8 @@
-"""Environment variables with the number of CPUs for a runtime. Pure.
+"""Builds environment variables that tell a runtime its number of CPUs. Pure.
 
-Affinity binds a process to its CPUs. Most runtimes read the affinity in most places, but few read a quota. With
-explicit variables, thread pools and garbage collectors have the same size in every version of a runtime. A stack's own
-arguments and environment have precedence.
+Most runtimes read the CPU affinity of their process, but few runtimes read the CPU quota. With these variables, every
+version of a runtime gives thread pools and garbage collectors the same size. A stack's own arguments and environment
+variables have precedence.
 """
 
 import math
@@ -22,7 +22,7 @@ _TOOLS: Mapping[str, Runtime] = {
 
 
 def infer_runtime(command: Sequence[str], needs: Sequence[str]) -> Runtime | None:
-    """Returns the runtime of a stack's command, or else of its needs.
+    """Returns the runtime that a stack's command starts, otherwise the first runtime that the stack needs.
 
     >>> infer_runtime(["venv/bin/gunicorn", "app:app"], ["uv>=0.5"])
     'python'
@@ -32,7 +32,7 @@ def infer_runtime(command: Sequence[str], needs: Sequence[str]) -> Runtime | Non
 
 
 def count_usable_cpus(cpus: int, quota: float | None) -> int:
-    """Returns the number of CPUs for a process with `cpus` CPUs and a quota, rounded up as container runtimes do.
+    """Returns the number of CPUs that a runtime should use. Rounds a quota up, as container runtimes do.
 
     >>> count_usable_cpus(4, 1.5), count_usable_cpus(1, None), count_usable_cpus(1, 0.25)
     (2, 1, 1)
@@ -41,11 +41,11 @@ def count_usable_cpus(cpus: int, quota: float | None) -> int:
 
 
 def build_cpu_environment(runtime: Runtime | None, cpus: int) -> dict[str, str]:
-    """Returns the environment variables with the number of CPUs for a runtime.
+    """Returns the environment variables that tell a runtime its number of CPUs.
 
     - JVM: `-XX:ActiveProcessorCount` in `JAVA_TOOL_OPTIONS`; options on the command line have precedence.
-    - Node: `os.availableParallelism()` follows the affinity, libuv's pool does not. The pool has at least its default
-      size, because its threads wait for disks and name servers rather than compute.
+    - Node: `UV_THREADPOOL_SIZE`, because libuv's thread pool does not read the affinity. The pool keeps at least its
+      default size, because most of its threads wait for disks and name servers.
     - Python: `PYTHON_CPU_COUNT` (3.13 and later), and the thread pools of the numeric libraries.
     - Go: `GOMAXPROCS`.
     """
@@ -60,9 +60,9 @@ def build_cpu_environment(runtime: Runtime | None, cpus: int) -> dict[str, str]:
 
 
 def add_cpu_environment(own: Mapping[str, str], runtime: Runtime | None, cpus: int) -> dict[str, str]:
-    """Adds the variables of `build_cpu_environment` to a stack's `own` environment, which has precedence.
+    """Returns a stack's `own` environment with the variables of `build_cpu_environment`. `own` has precedence.
 
-    `JAVA_TOOL_OPTIONS` is a list in which later options have precedence, so the stack's options come last.
+    `JAVA_TOOL_OPTIONS` is a list of options. Later options have precedence, so the stack's options come last.
 
     >>> add_cpu_environment({"JAVA_TOOL_OPTIONS": "-Xmx64m"}, "jvm", 1)
     {'JAVA_TOOL_OPTIONS': '-XX:ActiveProcessorCount=1 -Xmx64m'}

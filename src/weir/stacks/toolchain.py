@@ -1,8 +1,8 @@
-"""Finds the tools that stacks need, and builds the environment of builds and stacks.
+"""Finds the tools that stacks need, and prepares the environment variables of builds and stacks.
 
-A need is a command, `mvn`, or a command with a minimum version, `java>=21`. weir looks on the PATH. A machine may have
-several JDKs: weir takes the first sufficient JDK of `JAVA_HOME`, the PATH, and the usual folders of JDKs. In these
-folders, weir takes the oldest JDK, so that stacks with the same needs run on the same JDK.
+A need is a command such as `mvn`, or a command with a minimum version such as `java>=21`. weir looks for commands on
+the PATH. weir looks for a sufficient JDK in `JAVA_HOME`, then on the PATH, then in the usual folders of JDKs. In these
+folders, weir takes the oldest sufficient JDK, so that stacks with the same needs run on the same JDK.
 """
 
 import os
@@ -22,18 +22,18 @@ NEED = re.compile(r"([A-Za-z][\w.+-]*?)(?:>=(\d+(?:\.\d+)*))?")
 """Pattern of a need: a tool, and optionally a minimum version."""
 JDK_TOOLS = frozenset({"java", "javac"})
 _JDK_FOLDERS = ("/usr/lib/jvm", "~/.sdkman/candidates/java", "~/.jdks")
-"""Folders of JDKs of Debian, SDKMAN and IntelliJ."""
+"""Folders in which Debian, SDKMAN and IntelliJ install JDKs."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-"""Pattern of terminal styles. Maven prints bold text even into pipes."""
+"""Pattern of escape sequences for text styles. Maven prints these sequences even into pipes."""
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
 _RUNTIME = re.compile(r"java|node|python[\d.]*t?")
-"""Names of runtime programs."""
+"""Pattern of the names of runtimes' programs."""
 _VERSION_ARGUMENTS = {"go": "version"}
 _TIMEOUT_S = 20.0
 INHERITED = ("HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY")
-"""Variables that builds and stacks inherit from weir, in addition to those that end in `_proxy`."""
+"""Environment variables that builds and stacks inherit from weir, in addition to `http_proxy` and similar variables."""
 INHERITED_PREFIXES = ("UV_", "PIP_", "SSL_", "NPM_", "npm_", "MAVEN_", "CARGO_")
-"""Prefixes of further inherited variables."""
+"""Builds and stacks also inherit environment variables with these prefixes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ def find_tool(need: str) -> Tool | UnmetRequirement:
 
 
 def find_unmet_needs(needs: Sequence[str]) -> list[UnmetRequirement]:
-    """Returns the needs that this machine does not meet, in order."""
+    """Returns those of `needs` that this machine does not meet, in the same order."""
     return [found for need in dict.fromkeys(needs) if isinstance(found := find_tool(need), UnmetRequirement)]
 
 
 def build_base_environment(needs: Sequence[str] = ()) -> dict[str, str]:
-    """Returns the variables that builds and stacks inherit: enough to run and to reach a package index, nothing that
-    tunes a server."""
+    """Returns the environment variables that builds and stacks inherit. The variables are sufficient to run programs
+    and to reach a package index. They do not tune a server."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -100,7 +100,7 @@ def build_base_environment(needs: Sequence[str] = ()) -> dict[str, str]:
 
 
 def find_jdk_version(needs: Sequence[str]) -> str | None:
-    """Returns the version line of the JDK that meets the needs; None if no JDK is needed or found."""
+    """Returns the version line of the JDK that meets the needs; None if no JDK is needed, or none is sufficient."""
     of_jdk = _select_jdk_needs(needs)
     jdk = _find_jdk(of_jdk) if of_jdk else None
     java = jdk.tool("java") if jdk else None
@@ -108,7 +108,7 @@ def find_jdk_version(needs: Sequence[str]) -> str | None:
 
 
 def build_search_path() -> str:
-    """Returns the PATH of builds and stacks: the user's, then the tools installed with weir (uv, perhaps Node)."""
+    """Returns the PATH of builds and stacks: the user's PATH, then the folders of tools that come with weir."""
     tools = find_node_tools()
     beside = [sysconfig.get_path("scripts"), *([str(tools.folder)] if tools else [])]
     return os.pathsep.join([os.environ.get("PATH", os.defpath), *beside])
@@ -116,7 +116,7 @@ def build_search_path() -> str:
 
 @cache
 def read_first_line(*command: str) -> str | None:
-    """Returns the first line that a command prints; None if the command is missing or hangs. Runs each command once."""
+    """Returns the first line that a command prints; None if the command is missing or hangs. Caches the result."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -127,7 +127,7 @@ def read_first_line(*command: str) -> str | None:
 
 def detect_runtime(pid: int) -> str:
     """Returns the version line of a process's runtime, such as `Python 3.12.3` or `node v22.14.0`; empty for an ended
-    process, and for other programs, which may not support `--version`."""
+    process and for unknown programs."""
     try:
         program = Path(os.readlink(f"/proc/{pid}/exe"))
     except OSError:

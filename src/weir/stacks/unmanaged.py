@@ -1,4 +1,4 @@
-"""An external server: weir loads and samples it, but does not build, configure, start or stop it."""
+"""Describes an external server. weir loads and measures the server, but does not build, configure, start or stop it."""
 
 import os
 from collections.abc import Mapping

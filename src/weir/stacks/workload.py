@@ -1,8 +1,8 @@
-"""A workload, `workloads/NAME.toml`: a request, and the conditions of a correct response. All stacks share workloads.
+"""Reads a workload, `workloads/NAME.toml`: a request, and the conditions of a correct response. Stacks share workloads.
 
-A template may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`. Every check draws new random values for them. In
-`answer.json`, the string `{{body}}` is the JSON value of the request. `{{sha256 TIMES INPUT}}` is a digest of a random
-input of the path, from 1. `answer.rows` is SQL on the workload's dataset, with a `?` for each random input.
+Path and body may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`: random inputs that every check draws again. In
+`answer.json`, `{{body}}` stands for the JSON value of the request. `{{sha256 TIMES INPUT}}` stands for a digest of the
+path's random input number INPUT, from 1. `answer.rows` queries the dataset, with a `?` for each random input.
 """
 
 import hashlib
@@ -26,16 +26,16 @@ _DIGEST = re.compile(r"\{\{sha256 (?P<times>\d+) (?P<input>\d+)\}\}")
 
 
 class RequestTemplate(Table):
-    """The request, with random inputs."""
+    """Request of a workload. Path and body may contain random inputs."""
 
     method: Method = "GET"
     """HTTP method."""
     path: str
-    """Path and query, beginning with /."""
+    """Path and query of the request. The first character is `/`."""
     headers: dict[str, str] = Field(default_factory=dict)
-    """Headers. The keys are names of headers."""
+    """Headers of the request. The keys are names of headers."""
     body: str | None = None
-    """Body, exactly as weir sends it."""
+    """Body of the request. weir replaces only the random inputs."""
 
     @field_validator("path")
     @classmethod
@@ -52,17 +52,17 @@ class RequestTemplate(Table):
 
 
 class Rows(Table):
-    """Rows of the dataset in a correct response, as JSON objects. The keys are column names."""
+    """Rows of the dataset that a correct response contains as JSON objects. The objects' keys are column names."""
 
     sql: str
     match: Literal["all", "one"] = "all"
-    """`all`: the response is an array of all these rows, in any order. `one`: it is one of these rows, as an object."""
+    """Correct responses. `all`: an array of all these rows, in any order. `one`: an object, one of these rows."""
     lists: dict[str, str] = Field(default_factory=dict)
-    """Further keys of each object, each with an SQL query. Its value is an array of the query's rows, in order."""
+    """Additional keys of each object, each with an SQL query. The value of the key is an array of the query's rows."""
 
     def read(self, dataset_id: str, inputs: Sequence[str]) -> list[dict[str, Any]]:
-        """Returns the rows of a dataset, each with its lists, for the random inputs of a request's path. Raises
-        ValueError, which names the key, if a query is not valid for this dataset."""
+        """Returns the rows of a correct response, each with its lists. `inputs` are the random inputs of the request's
+        path. Raises ValueError with the query's key if the query is not valid for the dataset."""
 
         def query(key: str, sql: str) -> list[dict[str, Any]]:
             try:
@@ -76,14 +76,14 @@ class Rows(Table):
 
 
 class Work(Table):
-    """Expected work of the databases for a request. Other work makes a trial suspect."""
+    """Expected work of the databases for a request. If the measured work differs, reports mark the trial as suspect."""
 
     statements: float | None = Field(default=None, ge=0)
-    """Data statements per request."""
+    """Number of statements per request, without control statements such as `BEGIN`."""
     rows: float | None = Field(default=None, ge=0)
-    """Rows that these statements return or change, per request."""
+    """Number of rows per request that these statements return or change."""
     rows_differ: str = ""
-    """Reason why correct stacks may differ in rows. If it is given, reports show rows without a comparison."""
+    """Reason why correct stacks may differ in the number of rows. With a reason, reports do not compare rows."""
 
     @model_validator(mode="after")
     def _rows_are_known_or_differ(self) -> "Work":
@@ -93,14 +93,14 @@ class Work(Table):
 
 
 class PlainAnswer(Table):
-    """Conditions of a correct response without a database. All given keys must hold."""
+    """Conditions of a correct response that do not need a database. A correct response meets all conditions."""
 
     status: int = 200
-    """Status code."""
+    """Expected status code."""
     text_matches: str | None = None
-    """A regular expression that must match somewhere in the body."""
+    """Regular expression that must match a part of the body."""
     json_: Any = Field(default=None, alias="json")
-    """The JSON value of the body."""
+    """Expected JSON value of the body."""
 
     @field_validator("text_matches")
     @classmethod
@@ -109,12 +109,12 @@ class PlainAnswer(Table):
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ValueError(f"expected a regular expression: {error}") from None
+                raise ValueError(f"expected a valid regular expression: {error}") from None
         return pattern
 
 
 class Answer(PlainAnswer):
-    """Conditions of a correct response. All given keys must hold."""
+    """Conditions of a correct response. A correct response meets all conditions."""
 
     rows: Rows | None = None
 
@@ -124,20 +124,20 @@ class Workload(DataFile):
 
     description: str = ""
     dataset: str | None = None
-    """Dataset of the stack's database."""
+    """Dataset that the stack's database must contain."""
     services: list[str] = Field(default_factory=list)
-    """Upstreams for this workload. An upstream runs only for workloads that name the upstream."""
+    """Upstream services that the workload needs. weir starts an upstream only for workloads that name the upstream."""
     request: RequestTemplate
     answer: Answer
     work: Work = Field(default_factory=Work)
     invariant: dict[str, Invariant] = Field(default_factory=dict)
-    """Conditions that the database must meet after a trial. The keys are names of your choice."""
+    """Conditions that the database must meet after the load. The keys are names of your choice."""
 
     @model_validator(mode="after")
     def _answers_can_be_told(self) -> "Workload":
         asking = [name for name, asked in (("answer.rows", self.answer.rows), ("invariant", self.invariant)) if asked]
         if asking and self.dataset is None:
-            raise ValueError(f"{asking[0]}: expected 'dataset', too")
+            raise ValueError(f"{asking[0]}: found without 'dataset', expected both")
         inputs = self.inputs(render(self.request.path, random.Random(0)))
         try:
             _expect_json(self.answer.json_, b"null", inputs)
@@ -151,7 +151,7 @@ class Workload(DataFile):
         return self
 
     def draw(self, base_url: str, inputs: random.Random, *, path: str | None = None) -> Request:
-        """Draws a request with random inputs. Uses the stack's own path if there is one."""
+        """Returns a request with new random inputs. `path`: the stack's own path; None: the workload's path."""
         body = None if self.request.body is None else render(self.request.body, inputs)
         return Request(
             method=self.request.method,
@@ -161,14 +161,14 @@ class Workload(DataFile):
         )
 
     def inputs(self, path: str, template: str | None = None) -> list[str]:
-        """Returns the random inputs in the path of a request for `template`; None: the workload's path."""
+        """Returns the random inputs in a request's path. `template`: the stack's path; None: the workload's path."""
         parts = pieces(template or self.request.path)
         match = re.fullmatch("".join(re.escape(one) if isinstance(one, str) else "(.+?)" for one in parts), path)
         return list(match.groups()) if match else []
 
     def step(self, request: Request, *, path: str | None = None) -> dict[str, Any]:
-        """Returns `request`, drawn for `path`, as a step of a scenario, so that the generator checks every response. If
-        several responses are correct, the step looks only for a column's name; `why_wrong` checks more."""
+        """Returns a request as a step of a scenario, so that the generator checks every response. If several responses
+        are correct, the step checks only that a column's name is in the body. `path`: see `draw`."""
         asked = _split_path(request)
         inputs = self.inputs(asked, path)
         check: dict[str, Any] = {"status": [self.answer.status]}
@@ -184,7 +184,7 @@ class Workload(DataFile):
         return {"method": request.method, "path": asked, "headers": list(headers), "check": check, **body}
 
     def why_wrong(self, request: Request, status: int, body: bytes, *, path: str | None = None) -> str | None:
-        """Returns a sentence about the error in a response to `request`, drawn for `path`; None if it is correct."""
+        """Returns a sentence about the error in a response; None if the response is correct. `path`: see `draw`."""
         inputs, pattern = self.inputs(_split_path(request), path), self.answer.text_matches
         if status != self.answer.status:
             return f"status: found {status}, expected {self.answer.status}; body {_shorten(body)}"
@@ -207,13 +207,13 @@ class Workload(DataFile):
 
 
 def read_workload(workload_id: str) -> Workload:
-    """Reads a workload. Raises UsageError if the workload does not exist, or its file is not valid."""
+    """Reads a workload. Raises UsageError if the workload does not exist or its file is not valid."""
     return read_data_file(Workload, "workloads", workload_id)
 
 
 def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:
-    """Returns the JSON value of a correct response to a request with this body and these inputs of its path. Raises
-    ValueError if `template`, which is `answer.json`, has a digest of an input that does not exist."""
+    """Returns the JSON value of a correct response: `template` (the value of `answer.json`) without placeholders.
+    `body` and `inputs` are from the request. Raises ValueError if a digest's input does not exist."""
     if isinstance(template, dict):
         return {key: _expect_json(value, body, inputs) for key, value in template.items()}
     if isinstance(template, list):
@@ -225,7 +225,7 @@ def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:
         return template
     times, number = int(asked["times"]), int(asked["input"])
     if not 1 <= number <= len(inputs) or not times:
-        expected = f"the number of one of {len(inputs)} random inputs of the path"
+        expected = f"TIMES above 0, and INPUT as the number of one of {len(inputs)} random inputs"
         raise ValueError(f"{template}: expected {{{{sha256 TIMES INPUT}}}} with {expected}")
     digest = inputs[number - 1].encode()
     for _ in range(times):
@@ -234,7 +234,7 @@ def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:
 
 
 def _compare_rows(body: bytes, found: Any, rows: list[dict[str, Any]], match: Literal["all", "one"]) -> str | None:
-    """Returns a sentence about the error in `found`, the JSON value of `body`; None if the value is correct."""
+    """Returns a sentence about the error in `found`, the parsed `body` of a response; None if `found` is correct."""
     if match == "one":
         if any(_is_same_json(found, row) for row in rows):
             return None
@@ -252,7 +252,7 @@ def _compare_rows(body: bytes, found: Any, rows: list[dict[str, Any]], match: Li
 
 
 def _subtract(rows: list[Any], others: list[Any]) -> list[Any]:
-    """Returns the rows that `others` lacks, counting repetitions."""
+    """Returns the rows that `others` does not contain. A row that repeats must repeat in `others`, too."""
     left = Counter(json.dumps(other, sort_keys=True) for other in others)
     missing = []
     for row in rows:
@@ -265,7 +265,7 @@ def _subtract(rows: list[Any], others: list[Any]) -> list[Any]:
 
 
 def _is_same_json(found: Any, expected: Any) -> bool:
-    """Compares JSON values. True == 1 holds in Python, but not in JSON."""
+    """Returns whether two JSON values are equal. In contrast to Python, `true` does not equal 1."""
     if isinstance(found, bool) or isinstance(expected, bool):
         return found is expected
     if isinstance(found, dict) and isinstance(expected, dict):
@@ -276,7 +276,7 @@ def _is_same_json(found: Any, expected: Any) -> bool:
 
 
 def _split_path(request: Request) -> str:
-    """Returns path and query of a request."""
+    """Returns the path and the query of a request."""
     url = urlsplit(request.target)
     return f"{url.path}?{url.query}" if url.query else url.path
 

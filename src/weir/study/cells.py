@@ -1,4 +1,4 @@
-"""Plans the cells of a study: crosses the matrix, applies overrides, and rejects contradictions."""
+"""Plans the cells of a study: combines the values of the matrix, applies overrides, and rejects contradictions."""
 
 import difflib
 import hashlib
@@ -43,7 +43,7 @@ class PlannedCell:
     method: Method
     """Table `[method]` after the study's overrides."""
     services: Mapping[str, Needed] = field(default_factory=dict)
-    """The stack's services. The study's settings replace the services' own settings."""
+    """The stack's services. Settings of the study replace settings of the services' manifests."""
     table: LoadTable | None = None
     """Table `[load]` after the study's overrides. None if the cell does not come from a study file."""
 
@@ -55,13 +55,13 @@ class PlannedCell:
 
     @property
     def load_key(self) -> tuple[object, ...]:
-        """Properties that determine the generator's limit. Cells with equal keys share one measurement of the limit."""
+        """Properties that determine the generator's limit. Cells with equal keys share one measured limit."""
         how = self.load.keep_alive, self.load.pipeline, self.load.kernel_timestamps
         return self.cell.generator, self.workload.id, self.cell.load.connections, *how
 
     @property
     def trial_s(self) -> float:
-        """Planned duration of a trial without extension, in seconds."""
+        """Planned duration of a trial in seconds, without an extension."""
         return self.duration_s + self.method.warmup_s + self.method.pause_s + ASSUMED_OVERHEAD_S
 
     @property
@@ -75,7 +75,7 @@ class PlannedCell:
         return self.workload.draw(base_url, random.Random(self.method.seed), path=path)
 
     def find_unsupported(self) -> str | None:
-        """Returns the reason if the generator does not support the load, or None if the generator supports the load."""
+        """Returns the reason why the generator does not support the load; None if the generator supports the load."""
         if self.cell.generator == WEIR:
             return None
         request = self.request("http://127.0.0.1:1")
@@ -84,8 +84,8 @@ class PlannedCell:
         return get_tool(self.cell.generator).unsupported_reason(plan)
 
     def restrict_placement(self, placement: Placement) -> Placement:
-        """Returns the run's placement with this cell's number of CPUs for the stack. The stack uses the last CPUs of
-        its role, because CPU 0 handles most interrupts. An external stack keeps the CPUs of its processes."""
+        """Returns the run's placement, in which the stack has only this cell's number of CPUs. weir takes the stack's
+        last CPUs, because CPU 0 handles most interrupts. An external server keeps the CPUs of its processes."""
         if isinstance(self.stack, ExternalStack):
             return replace(placement, stack=self.stack.cpus(), limits={}, network=None)
         return placement if self.cell.cpus is None else replace(placement, stack=placement.stack[-self.cell.cpus :])
@@ -94,7 +94,7 @@ class PlannedCell:
         self, request: Request, *, targets: tuple[str, ...], duration_s: float, interval_s: float, cpus: tuple[int, ...]
     ) -> LoadPlan:
         """Returns the plan of a trial's load. The plan sends `request` to the first process of the stack. If the stack
-        has several processes, `targets` has the URL of each process. The generator has one thread on each of `cpus`."""
+        has several processes, `targets` contains each process's URL. The generator has one thread on each of `cpus`."""
         # The engine appends the paths of a scenario's steps to the path of the target.
         has_steps = self.load.scenario is not None
         own = {"seed": self.method.seed, "threads": len(cpus), "cpus": cpus}
@@ -112,9 +112,9 @@ class PlannedCell:
 def plan_cells(
     file: StudyFile, path: Path, stack_cpus: int, *, omitted_stacks: Set[str], omitted_generators: Set[str]
 ) -> list[PlannedCell]:
-    """Returns all cells of the matrix and of the A/A arm. Paths of scenarios are relative to the study file `path`.
-    `stack_cpus` is the default number of CPUs of a stack. Raises UsageError if a stack, workload or limit does not
-    exist, keys contradict each other, an override matches no cell, or a generator does not support a load."""
+    """Returns the cells of the matrix, and the cells of the stack that runs twice. Paths of scenarios are relative to
+    the study file `path`. `stack_cpus` is the default number of CPUs of a stack. Raises UsageError for unknown names,
+    contradictory keys, overrides without a matching cell, and loads that a generator does not support."""
     try:
         cells = _CellPlanner(file, path, stack_cpus).cells()
         kept = [one for one in cells if one.stack.label not in omitted_stacks]
@@ -184,7 +184,7 @@ class _CellPlanner:
                 found += [stack if name == DEFAULT_VARIANT else read_stack(f"{stack.id}[{name}]") for name in has]
         offered = {name for stack in found if isinstance(stack, Stack) for name in stack.manifest.variants}
         if unknown := wanted - offered:
-            expected = f"expected variants of its stacks: {_list(offered)}"
+            expected = f"expected variants of the stacks: {_list(offered)}"
             raise UsageError(f"matrix.variants: found {_list(unknown)}, {expected}", hint="weir stacks list")
         labels = [stack.label for stack in found]
         if twice := {label for label in labels if labels.count(label) > 1}:
@@ -218,7 +218,7 @@ class _CellPlanner:
         for key in self._file.matrix.services:
             service, dot, setting = key.partition(".")
             if service not in needed or not dot or not setting:
-                expected = f"expected SERVICE.SETTING with a service that a stack needs: {_list(needed)}"
+                expected = f"expected SERVICE.SETTING, with SERVICE one of: {_list(needed)}"
                 raise UsageError(f"matrix.services.{key}: found {key!r}, {expected}", hint="weir stacks list")
         for name in self._file.services.keys() - needed:
             found = f"found a service that no stack of the matrix needs, expected one of: {_list(needed)}"
@@ -240,13 +240,13 @@ class _CellPlanner:
         matrix = self._file.matrix
         workload = self._workload(workload_id)
         if workload_id not in stack.serves:
-            found = f"found {workload_id!r}, which {stack.label} does not serve; it serves: {', '.join(stack.serves)}"
+            found = f"found {workload_id!r}, expected a workload of {stack.label}: {', '.join(stack.serves)}"
             raise UsageError(f"matrix.workloads: {found}", hint="weir stacks list")
         if isinstance(stack, Stack):
             limits = {name: values for name, values in matrix.limits.items() if name in stack.limits}
             started: tuple[list[int], list[int] | list[None]] = (matrix.replicas, matrix.cpus or [None])
         else:
-            # weir cannot change processes, settings and CPUs of an external server.
+            # weir cannot change the processes, settings and CPUs of an external server.
             limits, started = {}, ([1], [None])
         needed = stack.services_for(workload)
         served = {key: values for key, values in matrix.services.items() if key.partition(".")[0] in needed}
@@ -294,7 +294,7 @@ class _CellPlanner:
             planned = PlannedCell(cell, stack, workload, load, method, services, load_table)
             if (why := planned.find_unsupported()) is not None:
                 found = f"matrix.generators: found {generator!r} for {cell.load.label} on {workload_id}: {why}"
-                raise UsageError(found, hint="docs/guides/generators.md lists the loads that each generator supports")
+                raise UsageError(found, hint="choose a load that docs/guides/generators.md lists for the generator")
             yield planned
 
     def _workload(self, name: str) -> Workload:
@@ -342,11 +342,11 @@ def _check_replicas(cell: Cell, load: LoadSpec) -> None:
         raise UsageError("load.scenario: found together with matrix.replicas above 1, expected matrix.replicas = 1")
     if (connections := cell.load.connections) < cell.replicas:
         expected = "expected at least one connection for each process"
-        raise UsageError(f"matrix.replicas: found {cell.replicas} for {connections} connections, {expected}")
+        raise UsageError(f"matrix.replicas: found {cell.replicas} processes for {connections} connections, {expected}")
 
 
 def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
-    """Returns the cells with a coordinate for each request option that differs. weir compares only equal options."""
+    """Adds a coordinate for each load option that differs between cells, because weir compares only equal options."""
     conditions = [
         {
             "keep-alive": "on" if one.load.keep_alive else "off",
@@ -369,7 +369,7 @@ def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
 
 def _describe_scenario(load: LoadSpec) -> str:
     """Returns the scenario's name and eight digits of a digest. The digest covers the content of the scenario and of
-    its files, but not the files' folders."""
+    its feeder files, but not the folders of the feeder files."""
     plan = load.scenario
     if plan is None:
         return "none"
@@ -384,5 +384,5 @@ def _describe_scenario(load: LoadSpec) -> str:
 
 
 def number_cells(planned: Iterable[PlannedCell], first: int = 1) -> list[PlannedCell]:
-    """Returns the cells with consecutive ids from `first` on."""
+    """Returns the cells with consecutive ids. The first id is `first`."""
     return [replace(one, cell=replace(one.cell, id=number)) for number, one in enumerate(planned, start=first)]

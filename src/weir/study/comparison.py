@@ -1,4 +1,4 @@
-"""Writes a command line of `weir compare` as a study. Each side is a command, a URL, or a stack that weir knows."""
+"""Writes the study for a command line of `weir compare`. Each side is a command, a URL, or a stack that weir knows."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ from weir.study.load import drop_decimal_point, write_load_table
 WORKLOAD = "request"
 """Name of the workload that the study defines."""
 QUICK_BLOCKS = 4
-"""Minimum number of blocks. With fewer blocks, a narrow interval is too often the result of chance."""
+"""Minimum number of blocks of a comparison. With fewer blocks, an interval is too often narrow by chance."""
 EVIDENCE_BLOCKS, EVIDENCE_S = 10, 10
 """Number of blocks, and seconds of each load, in the scale `evidence` of a saved study."""
 _INTERPRETERS = frozenset(
@@ -33,12 +33,12 @@ _STACK = re.compile(r"([a-z0-9][a-z0-9-]*)(\[[^\[\]]+\])?")
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a comparison."""
+    """One of the servers that a comparison compares."""
 
     text: str
     """The command, the URL, or the label of the stack."""
     kind: str
-    """`command`, `url` or `stack`."""
+    """Kind of `text`: `command`, `url` or `stack`."""
     title: str = ""
     """Short unique name of the side in messages and reports."""
     name: str = ""
@@ -57,10 +57,10 @@ class Side:
 
 
 def parse_side(text: str) -> Side:
-    """Parses one side from a word of the command line."""
+    """Returns the side that an argument of the command line names. Raises UsageError for an https URL."""
     if text.startswith("https://"):
         problem = f"URL: found {text}, expected http://: weir does not compare servers through TLS"
-        raise UsageError(problem, hint=f"weir load {text} loads one server through TLS")
+        raise UsageError(problem, hint=f"to load one server through TLS: weir load {text}")
     if text.startswith("http://"):
         return Side(text, "url")
     match = _STACK.fullmatch(text)
@@ -109,7 +109,7 @@ def _suggest_title(side: Side) -> str:
 
 
 def _add_differences(title: str, side: Side, sides: Sequence[Side]) -> str:
-    """Returns the title, followed by the words of the side that another side does not have."""
+    """Returns the title, followed by the words of `side` that are missing in at least one other side."""
     others = [set(_split(one.text)) for one in sides if one is not side]
     differing = [word for word in _split(side.text) if not all(word in words for words in others)]
     both = " ".join([title, *(word for word in differing if word != title)])
@@ -125,7 +125,7 @@ def _split(command: str) -> list[str]:
 
 
 def choose_path(sides: Sequence[Side], path: str | None) -> str:
-    """Returns the path of the request to all sides: `path` or the path in URLs. Raises UsageError if paths differ."""
+    """Returns the request path for all sides: `path`, or the path of the URLs. Raises UsageError if paths differ."""
     of_urls = {side.path for side in sides if side.kind == "url"}
     if path is not None:
         if of_urls - {None, path}:
@@ -133,7 +133,7 @@ def choose_path(sides: Sequence[Side], path: str | None) -> str:
         return path
     if len(of_urls) > 1:
         found = ", ".join(sorted(one or "/" for one in of_urls))
-        raise UsageError(f"URL: found the paths {found}, expected the same path for each side", hint="--path PATH")
+        raise UsageError(f"URL: found the paths {found}, expected the same path for each side", hint="use --path PATH")
     return next(iter(of_urls), None) or "/"
 
 
@@ -152,13 +152,13 @@ def write_study(
 
     Args:
         sides: sides with names. The first side is the baseline, and runs twice in each block.
-        spec: the load. The path of its URL is the path of the request.
+        spec: the load. The path of the load's URL is the path of the request.
         workload: name of a built-in workload. None: the study sends the request of `spec`.
         answer: the table `[workload.request.answer]`, which describes a correct response.
         warmups_s: a dict from the name of a side to seconds of warm-up.
-        precision: relative half width of the interval that ends the run.
+        precision: relative half width of the confidence interval at which the run ends.
         budget_s: maximum time of all trials together.
-        ready: the table `ready` of each server.
+        ready: the table `ready` of each server that weir starts.
     """
     first = sides[0].name
     name = workload or WORKLOAD

@@ -1,4 +1,4 @@
-"""Builds the study of one experiment, which compares a cell of another study with the same cell after one change."""
+"""Builds the study of one experiment: it compares a cell of another study with the same cell after one change."""
 
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ def make_experiment_study(
     study: Study, planned: PlannedCell, *, of: str, name: str, before: int, after: int, blocks: int
 ) -> Study:
     """Returns a study that compares the values `before` and `after` of one setting of a cell. `of` is the kind of
-    setting: `replicas`, `cpus`, `users` or `limit`. `name` is the name of the limit, or `connections` or `users`.
-    Raises UsageError if the setting is a profile over time."""
+    setting: `replicas`, `cpus`, `users` or `limit`. `name` is the limit's name, `connections` or `users`. Raises
+    UsageError if the setting is a profile over time."""
     cell, file, table = planned.cell, study.file, planned.table
     assert table is not None
     both = [before, after]
-    # The cell's amount of load, as written in the study file.
+    # The cell's amount of load, as in the study file.
     amounts = file.matrix.amounts()
     amount = next(amount for amount in amounts if table.to_spec(amount).to_load(KEY_NAMES) == cell.load)
     limits = [limit for limit in file.matrix.limits if limit in cell.coordinates]

@@ -1,5 +1,5 @@
-"""Types of the tables in study files. The modules `matrix` and `load` have the types of the largest tables. The modules
-`study` and `cells` interpret the tables."""
+"""Defines the tables of study files. The modules `matrix` and `load` define the largest tables. The modules `study` and
+`cells` read studies and plan their cells."""
 
 import re
 import shlex
@@ -23,7 +23,7 @@ Invariant = Literal["reject", "report"]
 MainMetric = Literal[
     "throughput_rps", "response_time_us.p50", "response_time_us.p99", "cpu_us_per_request", "pss_bytes", "ready_s"
 ]
-"""Metrics for `width_of`. The interval of a metric's ratio can end a run."""
+"""Metrics that `width_of` accepts."""
 METHOD_KEYS = ("warmup_s", "pause_s", "extension_s")
 """Keys of `[method]` that apply to single trials. The other keys apply to the whole run."""
 CpuRequest = int | list[int] | Literal["auto"]
@@ -42,46 +42,46 @@ class Method(Table):
     blocks: int = Field(ge=1)
     """Number of blocks. A block runs every cell once, in random order. With `width`: the minimum number of blocks."""
     most_blocks: int | None = Field(default=None, ge=1)
-    """With `width`: maximum number of blocks."""
+    """With `width`: maximum number of blocks. Default: only `budget_s` limits the run."""
     width: float | None = Field(default=None, gt=0, lt=1)
-    """Maximum relative half width of confidence intervals. The run ends after a block if the interval of every main
-    comparison is narrow enough. Example: 0.05 is ±5 %."""
+    """Relative half width of confidence intervals at which the run ends. Example: 0.05 is ±5 %. After each block, weir
+    checks the intervals of all comparisons with the baseline. Default: the run ends after `blocks`."""
     width_of: MainMetric = "throughput_rps"
-    """Metric whose ratio to the baseline needs an interval as narrow as `width`. With fixed rates, choose another
-    metric than throughput, because throughput equals the rate."""
+    """Metric whose ratio to the baseline needs an interval as narrow as `width`. With fixed rates, choose a metric
+    other than throughput, because throughput equals the rate."""
     budget_s: float | None = Field(default=None, gt=0)
     """Maximum time of all trials together. The run ends before a block that would exceed this time. Builds and checks
-    of stacks do not count. A resumed run has the remaining time."""
+    of stacks do not count. A resumed run uses the remaining time."""
     seed: int = 1
     """Seed for the random order of cells in each block, and for the random inputs of checks."""
     baseline: str
     """The stack with which weir compares the other stacks."""
     aa: str | None = None
-    """The stack that runs twice in every block. The two copies show the difference between identical systems."""
+    """A stack that runs twice in every block. The two results show how much identical systems differ."""
     warmup_s: float = Field(default=2, ge=0)
-    """Duration of the warm-up, which is the same load without measurement. The warm-up ends with its last response, at
-    most `load.timeout_s` later. As root, weir raises the priority of JVM compiler threads during the warm-up."""
+    """Duration of the warm-up: the same load without measurement. weir then waits for the remaining responses, at most
+    `load.timeout_s`. As root, weir raises the priority of JVM compiler threads during the warm-up."""
     pause_s: float = Field(default=1, ge=0)
-    """Pause between warm-up and load."""
+    """Pause between the warm-up and the measured load."""
     extension_s: float | None = Field(default=None, ge=0)
     """Additional time for a load that has not reached a steady state at its end. Default: `load.duration_s`. 0: no
-    additional time. weir looks for a steady state if the load is constant for at least 30 intervals after its ramp. 30
-    intervals take 3 s. In loads of more than a minute, 30 intervals take 30 s."""
+    additional time. weir looks for a steady state only if the load stays constant for at least 30 intervals after its
+    ramp. 30 intervals take 3 s, or 30 s in loads of more than a minute."""
     retries: int = Field(default=2, ge=0)
-    """Maximum number of retries of a rejected trial, in later blocks."""
+    """Maximum number of retries of a rejected trial. The retries run in later blocks."""
     refine: bool = False
-    """Whether weir measures further points after the last block, where a stack's throughput crosses the baseline's
-    throughput. Each point halves the gap around a crossing. weir stops if the crossing is known within 10 %, if further
-    points would not help, or after `most_points`. Only for connections, users and rates."""
+    """Whether weir looks for the load at which a stack and the baseline have equal throughput. After the last block,
+    weir measures additional points. Each point halves the gap around that load. weir stops if the load is known within
+    10 %, if more points would not help, or after `most_points`. Only for connections, users and rates."""
     most_points: int = Field(default=6, ge=1)
-    """With `refine`: maximum number of further points in the whole run."""
+    """With `refine`: maximum number of additional points in the whole run."""
     failures: Failures = "reject"
-    """Effect of failed requests on a trial. `reject`: the trial does not count and runs again. `measure`, for studies
-    of overload: the trial counts. The throughput counts only correct responses, and reports show the share of
-    failures."""
+    """Effect of failed requests on a trial. `reject`: the trial does not count and runs again. `measure` (for studies
+    of overload): the trial counts. Throughput includes only correct responses, and reports show the share of failed
+    requests."""
     tap: bool = False
     """Whether weir captures packets at the stack's port during the load. Response times from the packets' kernel
-    timestamps do not include queueing in the generator. weir captures about eight connections, on the CPUs of
+    timestamps do not include queueing in the generator. weir captures about eight connections, with the CPUs of
     `control`. The capture needs root and a stack on loopback."""
     invariant: Invariant = "reject"
     """Effect on a trial if the workload's invariant does not hold after the load. `reject`: the trial does not count.
@@ -91,14 +91,16 @@ class Method(Table):
     def _rules_for_stopping_go_together(self) -> "Method":
         if self.width is None:
             if self.most_blocks is not None:
-                raise ValueError("most_blocks: expected width, too, such as width = 0.05; otherwise set `blocks`")
+                raise ValueError("most_blocks: expected width, too, such as width = 0.05; otherwise set only blocks")
             return self
         if self.most_blocks is not None and self.most_blocks < self.blocks:
             raise ValueError(f"most_blocks: found {self.most_blocks}, expected at least blocks = {self.blocks}")
         if self.refine:
-            raise ValueError("refine: found together with width, expected only one: all points need equal blocks")
+            raise ValueError(
+                "refine: found together with width, expected only one: points need equal numbers of blocks"
+            )
         if self.most_blocks is None and self.budget_s is None:
-            raise ValueError("width: expected most_blocks or budget_s, too: a noisy machine may never reach width")
+            raise ValueError("width: expected most_blocks or budget_s, too: otherwise a noisy run may never end")
         return self
 
     @property
@@ -118,13 +120,13 @@ class Cpus(Table):
     """CPUs of the services. `stack` or `load`: the CPUs of this role. `auto`: separate CPUs if the machine has enough
     CPUs, otherwise the CPUs of the stack."""
     control: CpuRequest = "auto"
-    """CPUs of weir itself (lab, host and observer), which runs at nice 19."""
+    """CPUs of weir's own processes (lab, host and observer). These processes run at nice 19."""
     quota: dict[str, float] = Field(default_factory=dict)
-    """Maximum CPUs of each process of a tier with its descendants. Example: `{ app = 0.5, postgres = 0.3 }`."""
+    """Maximum CPUs of each process with descendants. The keys are tiers. Example: `{ app = 0.5, postgres = 0.3 }`."""
     quota_period_ms: float = Field(default=100, ge=1, le=1000)
     """Period of the quota. Container runtimes also use 100 ms."""
     memory: dict[str, str] = Field(default_factory=dict)
-    """Maximum memory of each process of a tier with its descendants, without swap. Example: `{ app = "512 MB" }`."""
+    """Maximum memory of each process with descendants, without swap. Keys: tiers. Example: `{ app = "512 MB" }`."""
 
     @field_validator("load", "stack", "services", "control", mode="before")
     @classmethod
@@ -162,7 +164,7 @@ def _is_unique(values: Sequence[object]) -> bool:
 
 
 def parse_size(text: str) -> int:
-    """Returns the bytes of a size such as `512 MB` (decimal) or `512 MiB` (binary). Raises ValueError for another text.
+    """Returns the bytes of a size such as `512 MB` (decimal) or `512 MiB` (binary). Raises ValueError for other texts.
 
     >>> parse_size("512 MB"), parse_size("0.5GiB")
     (512000000, 536870912)
@@ -181,20 +183,20 @@ class Network(Table):
     port: int = Field(default=8000, ge=1, le=65535)
     """Port of the stack inside the namespace."""
     publish: int | None = Field(default=None, ge=1, le=65535)
-    """Port for clients. The namespace translates this port to `port`, as containers do. Default: `port`."""
+    """Port to which clients connect. The namespace translates it to `port`, as containers do. Default: `port`."""
     delay_ms: float = Field(default=0, ge=0, le=10_000)
     """Additional delay of each round trip. Each direction has half of the delay."""
     loss: float = Field(default=0, ge=0, lt=1)
     """Share of lost packets, in each direction."""
     fallback: bool = False
-    """Whether weir runs without a feature (namespaces, netem, nft) that this machine lacks. Default: an error."""
+    """Whether weir continues if this machine lacks a feature (namespaces, netem, nft). Default: an error."""
 
     @model_validator(mode="after")
     def _nothing_without_a_namespace(self) -> "Network":
         given = self.model_fields_set - {"isolation"}
         if self.isolation == "none" and given:
             keys = ", ".join(sorted(given))
-            raise ValueError(f'{keys}: found without isolation = "netns", expected both: no effect without isolation')
+            raise ValueError(f'{keys}: found without isolation = "netns", expected both: these keys need isolation')
         return self
 
 
@@ -233,13 +235,13 @@ class External(Table):
 
 
 class Server(Table):
-    """A server without a manifest that weir starts with a command, in your folder and with your environment."""
+    """A server without a manifest. weir starts its command in your folder, with your environment variables."""
 
     command: str
-    """Command that starts the server. weir replaces `{port}` and `{host}` by the port and address for listening. weir
-    also sets the environment variable `PORT`. `sh` runs a command with shell syntax."""
+    """Command that starts the server. The server must listen on `{host}` and `{port}`: weir replaces both by values.
+    weir also sets the environment variable `PORT`. `sh` runs a command with shell syntax."""
     folder: str = "."
-    """Working directory of the command, relative to the study."""
+    """Working directory of the command, relative to the folder of the study file."""
     env: dict[str, str] = Field(default_factory=dict)
     """Environment variables of the command, in addition to your environment."""
     ready: Ready = Field(default_factory=Ready)
@@ -279,7 +281,7 @@ class Server(Table):
 
 
 class OwnWorkload(Table):
-    """A workload that the study defines for external servers and commands: a request and its correct response."""
+    """A workload that the study defines for its `external` and `server` tables: a request and its correct response."""
 
     title: str = ""
     """Title in reports. Default: the name of the table."""
@@ -287,7 +289,7 @@ class OwnWorkload(Table):
     """Request of the workload. Path and body may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`. Every check draws
     new random values. In the load, `method.seed` determines the values."""
     answer: PlainAnswer = Field(default_factory=PlainAnswer)
-    """Conditions of a correct response, which weir checks before and after a trial. The load checks only the status."""
+    """Conditions of a correct response. weir checks them before and after a trial. The load checks only the status."""
 
     def to_workload(self, name: str) -> Workload:
         answer = Answer.model_validate(self.answer.model_dump(by_alias=True))
@@ -295,15 +297,15 @@ class OwnWorkload(Table):
 
 
 class Override(Table):
-    """Other settings for the cells that `where` matches. Later overrides replace earlier overrides."""
+    """Different settings for the cells that `where` matches. If overrides set the same key, the last one applies."""
 
     where: dict[str, Value | list[Value]] = Field(min_length=1)
-    """The cells to change, selected by `stack`, `variant`, `workload`, `connections`, `users`, `rate_rps`, `replicas`,
-    `cpus`, `generator`, or a limit's name. Each key has a value or a list of values."""
+    """Cells to change. Keys: `stack`, `variant`, `workload`, `connections`, `users`, `rate_rps`, `replicas`, `cpus`,
+    `generator`, and names of limits. Each key has a value or a list of values."""
     load: dict[str, Any] = Field(default_factory=dict)
     """Keys of `[load]` with their values for these cells."""
     method: dict[str, Any] = Field(default_factory=dict)
-    """`warmup_s`, `pause_s` and `extension_s` of `[method]` with their values for these cells."""
+    """Keys of `[method]` with their values for these cells: `warmup_s`, `pause_s` and `extension_s`."""
 
     @model_validator(mode="after")
     def _changes_something(self) -> "Override":
@@ -312,7 +314,7 @@ class Override(Table):
         for key in self.method:
             if key not in METHOD_KEYS:
                 known = ", ".join(METHOD_KEYS)
-                raise ValueError(f"method.{key}: expected one of: {known}; other keys apply only to the whole run")
+                raise ValueError(f"method.{key}: expected one of: {known}; all other keys apply only to the whole run")
         return self
 
     def matches(self, coordinates: Mapping[str, frozenset[Any]]) -> bool:
@@ -324,7 +326,7 @@ class Override(Table):
 
 
 class Objective(Table):
-    """Conditions for every trial. `weir run` exits with 1 if a trial misses a condition."""
+    """Conditions for every trial. `weir run` exits with 1 if a trial does not meet a condition."""
 
     hold: list[str] = Field(min_length=1)
     """Conditions in the form of `weir load --objective` (objectives.md). Example: `["p99<50ms", "errors<0.1%"]`."""
@@ -343,26 +345,26 @@ class Objective(Table):
 
 
 class Published(Table):
-    """A figure from the published study. Reports show the figure next to the measured figure, never as a target."""
+    """A figure from the published study. Reports show it next to the measured figure, for information only."""
 
     stack: str
     """A stack of the matrix."""
     metric: str
-    """A key of a load's JSON in dotted form. Examples: `throughput_rps`, `response_time_us.p99`."""
+    """Metric of the figure: a key in the JSON of a load. Examples: `throughput_rps`, `response_time_us.p99`."""
     value: float
     """The published value, in the metric's unit."""
     note: str = ""
     """Conditions of the published measurement."""
     where: dict[str, str | int | float] = Field(default_factory=dict)
-    """Points of the figure: values of `workload`, `connections`, `rate_rps`, and coordinates such as limits. Default:
-    all."""
+    """Points to which the figure applies. Keys: `workload`, `connections`, `rate_rps`, and coordinates such as limits.
+    Default: all points."""
 
 
 class StudyFile(Table):
     """Content of a study file `studies/NAME.toml` at one of its scales."""
 
     schema_number: Literal[1] = Field(alias="schema")
-    """Version of this format: 1."""
+    """Version of the study format: 1."""
     title: str
     """Title of the report."""
     question: str
@@ -377,15 +379,15 @@ class StudyFile(Table):
     objective: Objective | None = None
     cpus: Cpus = Field(default_factory=Cpus)
     services: dict[str, dict[str, str]] = Field(default_factory=dict)
-    """Settings of the stacks' services (services.md), which replace the manifests' settings. Example: `services.delay =
-    { delay = "2s" }`."""
+    """Settings of the stacks' services (services.md). They replace settings in manifests. Example: `services.delay = {
+    delay = "2s" }`."""
     network: Network = Field(default_factory=Network)
     external: dict[str, External] = Field(default_factory=dict)
-    """Servers that weir does not start. `matrix.stacks` uses their names."""
+    """Servers that weir does not start. The keys are names for `matrix.stacks`."""
     server: dict[str, Server] = Field(default_factory=dict)
-    """Servers that weir starts with a command. `matrix.stacks` uses their names."""
+    """Servers that weir starts with a command. The keys are names for `matrix.stacks`."""
     workload: dict[str, OwnWorkload] = Field(default_factory=dict)
-    """Workloads that the study defines. `matrix.workloads` uses their names."""
+    """Workloads that the study defines. The keys are names for `matrix.workloads`."""
     override: list[Override] = Field(default_factory=list)
     published: list[Published] = Field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""The table `[load]` of a study file. The keys of `[load]` are those settings of `LoadSpec` that a study may set."""
+"""Defines the table `[load]` of a study file. The keys of `[load]` are settings of `LoadSpec` that a study may set."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from weir.toml_file import Table
 
 _TABLE = "load."
 _DEFAULTS: Mapping[str, Any] = {"duration_s": ..., "timeout_s": 20}
-"""Defaults that differ from the defaults of `weir load`. The reference lists the keys of these defaults first."""
+"""Defaults that differ from the defaults of `weir load`. The reference lists these keys first."""
 
 
 class _LoadTable(Table):
@@ -23,7 +23,7 @@ class _LoadTable(Table):
     def to_spec(
         self, amount: Mapping[str, Profile | int] | None = None, scenario: dict[str, Any] | None = None
     ) -> LoadSpec:
-        """Returns the load of a cell: an amount from `Matrix.amounts`, and a scenario in the form of the plan."""
+        """Returns the load of a cell. `amount` is an item of `Matrix.amounts`; `scenario` is a parsed scenario."""
         values = {name: getattr(self, name) for name in type(self).model_fields} | dict(amount or {})
         if values["think"] is not None:
             values["think"] = parse_think_time(values["think"])
@@ -38,7 +38,7 @@ class _LoadTable(Table):
 
 
 def write_load_table(spec: LoadSpec) -> dict[str, Any]:
-    """Returns the table `[load]` for a load, without its scenario and without keys that have default values."""
+    """Returns the table `[load]` for a load, without the scenario and without keys that have default values."""
     table: dict[str, Any] = {}
     for name, one in LoadTable.model_fields.items():
         value = getattr(spec, name)
@@ -49,7 +49,7 @@ def write_load_table(spec: LoadSpec) -> dict[str, Any]:
 
 
 def list_request_obstacles(spec: LoadSpec) -> Iterator[str]:
-    """Yields why a study cannot hold the request of a load."""
+    """Yields each reason why a study file cannot contain the request of a load."""
     names = [name.lower() for name, _ in spec.headers]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         yield f"headers: found {twice[0]!r} twice, expected every header once in a study"
@@ -82,7 +82,7 @@ _TYPES_BY_READER: Mapping[Any, Any] = {
     parse_duration: Annotated[float, Field(gt=0)],
     parse_think_time: Annotated[str, AfterValidator(_check_pause)],
 }
-"""A dict from a setting's function `read` to the type of its key. A setting whose flag has no value is a `bool`."""
+"""A dict from a setting's reading function to the type of the setting's key. A flag without a value is a `bool`."""
 
 
 def _build_fields() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from weir.stacks.unmanaged import ExternalStack
 from weir.study.study import PlannedCell, Study
 
 SPARE_FILES = 64
-"""Assumed files of a generator or server besides its connections: libraries, logs, pipes, the listening socket."""
+"""Assumed number of open files of a process without its connections: libraries, logs, pipes, the listening socket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class MachineResources:
     memory_bytes: int
     """Memory available without swapping."""
     open_files: int
-    """Soft limit of open files, which applies to servers."""
+    """Soft limit of open files. It applies to servers."""
     most_open_files: int
-    """Hard limit of open files, to which the generator raises its own limit."""
+    """Hard limit of open files. The generator raises its own soft limit to this value."""
     local_ports: int
     """Maximum number of connections from one address to one server."""
 
@@ -49,9 +49,9 @@ def find_shortages(
     *,
     memory_bytes: Mapping[str, int] | None = None,
 ) -> list[str]:
-    """Returns a sentence for each resource that is too small, with the cell that needs the most. `memory_bytes` is a
-    dict from a stack's label to the measured memory of one process. Without a measurement, weir uses the memory limit
-    in `placement`."""
+    """Returns a sentence for each resource that is too small. The sentence names the cell with the largest need.
+    `memory_bytes` is a dict from a stack's label to the measured memory of one process. Without a measurement, weir
+    uses the memory limit in `placement`."""
     return [
         *_find_connection_shortages(cells, machine),
         *_find_memory_shortages(cells, machine, placement, memory_bytes or {}),
@@ -66,7 +66,7 @@ def find_missing_generators(study: Study) -> list[str]:
 def require_generators(study: Study) -> None:
     """Raises UsageError if a generator of the study is not installed."""
     if found := find_missing_generators(study):
-        hint = "--skip-missing omits stacks and generators that this machine cannot run"
+        hint = "use --skip-missing to omit stacks and generators that this machine cannot run"
         raise UsageError("\n".join(found), hint=hint)
 
 
@@ -81,7 +81,7 @@ def _find_connection_shortages(cells: Sequence[PlannedCell], machine: MachineRes
     files = most.cell.load.connections + SPARE_FILES
     if files > machine.most_open_files:
         found = (
-            f"{most.cell.load.connections:,} connections ({most.cell.point_label}), {files:,} files of the generator"
+            f"{files:,} files of the generator for {most.cell.load.connections:,} connections ({most.cell.point_label})"
         )
         yield f"open files: found {found}; expected at most {machine.most_open_files:,} (ulimit -Hn)"
     started = [one for one in cells if not isinstance(one.stack, ExternalStack)]

@@ -1,4 +1,4 @@
-"""The table `[matrix]` of a study file: the factors whose combinations are the cells."""
+"""Defines the table `[matrix]` of a study file: the factors whose combinations are the cells."""
 
 from itertools import product
 from typing import Annotated, Any
@@ -76,9 +76,9 @@ class Matrix(Table):
     """Factors of the study. Every combination of their values is a cell."""
 
     stacks: list[str] = Field(min_length=1)
-    """Stacks, as `ID` or `ID[VARIANT]`, and names of external servers."""
+    """Stacks, as `ID` or `ID[VARIANT]`, and names from `[external]` and `[server]`."""
     variants: list[str] = Field(default_factory=list)
-    """Variants of each stack. `default`: no variant. A stack without any of these variants runs once, unchanged."""
+    """Variants of each stack. `default`: the stack itself. A stack without any of these variants runs unchanged."""
     workloads: list[str] = Field(min_length=1)
     """Names of workloads. Every stack must serve each workload."""
     connections: Counts | None = None
@@ -94,19 +94,18 @@ class Matrix(Table):
         min_length=1,
         json_schema_extra={"items": {"type": "string", "enum": list(GENERATORS)}, "uniqueItems": True},
     )
-    """Load generators: `weir` (its own engine) and other tools, which weir runs, samples and audits. Each tool supports
-    only some loads (docs/guides/generators.md). weir compares stacks with one generator, and generators on one
-    stack."""
+    """Load generators: `weir` (weir's own engine) and other tools. Each tool supports only some loads
+    (docs/guides/generators.md). weir compares stacks under the same generator, and generators on the same stack."""
     replicas: Counts = Field(default=[1])
-    """Numbers of processes of the stack. Each process has its own port. The processes share the load's connections."""
+    """Numbers of processes of the stack. Each process has its own port. All processes share the load's connections."""
     limits: dict[str, Counts] = Field(default_factory=dict)
     """Values of the stacks' settings. The keys are the names under `[limits]` in the manifests. Example: `threads =
-    [50, 200]`. A stack without the setting runs once, and weir compares it at each value."""
+    [50, 200]`. A stack without the setting runs once. weir compares this stack with other stacks at each value."""
     services: dict[str, list[str]] = Field(default_factory=dict)
     """Values of the services' settings. The keys are `SERVICE.SETTING`. Example: `services."delay.delay" = ["50ms",
-    "2s"]`. A stack without the service runs once, and weir compares it at each value."""
+    "2s"]`. A stack without the service runs once. weir compares this stack with other stacks at each value."""
     cpus: Counts | None = None
-    """Numbers of CPUs of the stack. Default: the CPUs in `[cpus]`."""
+    """Numbers of CPUs of the stack. Default: `cpus.stack`."""
 
     @field_validator("generators")
     @classmethod
@@ -134,7 +133,7 @@ class Matrix(Table):
         return self
 
     def amounts(self) -> list[dict[str, Profile | int]]:
-        """Returns `[matrix]` keys for each amount of load. Example: `{"connections": 50, "rate_rps": 100.0}`."""
+        """Returns keys of `[matrix]` for each load. Example of an item: `{"connections": 50, "rate_rps": 100.0}`."""
         if self.users is not None:
             return [{"users": users} for users in self.users]
         if self.rate_rps is not None:

@@ -21,11 +21,11 @@ class StudyFiles:
     """Files that a study needs on another machine."""
 
     study: str
-    """Name of a built-in study, or path of the study file in the common folder."""
+    """Name of a built-in study, or the key of the study file in `files`."""
     files: Mapping[str, Path]
-    """A dict from the path in the common folder to the file on this machine. Empty for a built-in study."""
+    """A dict from a relative path on the other machine to the file on this machine. Empty for a built-in study."""
     built: tuple[Path, ...]
-    """Cache folders with the stacks' builds. A folder's name contains a digest, so equal names mean equal builds."""
+    """Cache folders with the stacks' builds. Folders with equal names have equal builds, because names are digests."""
 
 
 def collect_study_files(study: Study) -> StudyFiles:
@@ -47,7 +47,7 @@ def _find_builds(study: Study) -> tuple[Path, ...]:
 
 
 def _read_stacks(study: Study) -> Iterator[Stack]:
-    """Yields the study's stacks and variants with a manifest on this machine. Other stacks have no build here."""
+    """Yields the study's stacks and variants that have a manifest on this machine. Only these stacks have a build."""
     for label in study.file.matrix.stacks:
         with suppress(UsageError):
             stack = read_stack(label)
@@ -56,7 +56,7 @@ def _read_stacks(study: Study) -> Iterator[Stack]:
 
 
 def _list_files(study: Study) -> Iterator[tuple[Path, Path]]:
-    """Yields a pair for each file: its path relative to the study's folder, and its path on this machine."""
+    """Yields a pair for each file: the path relative to the study's folder, and the path on this machine."""
     yield Path(study.path.name), study.path
     loads = [("", study.file.load.scenario_source)]
     loads += [(f"override.{at}.", override.load.get("scenario")) for at, override in enumerate(study.file.override)]

@@ -1,5 +1,5 @@
-"""Builds the JSON Schema of study files from their types, for editors and the reference. Scales and `[[override]]`
-accept the keys of the tables that they override, but do not require any key."""
+"""Builds the JSON Schema of study files for editors and the reference. A scale or an `[[override]]` accepts the keys of
+the tables that it changes, but does not require any key."""
 
 import copy
 from typing import Any
@@ -28,15 +28,15 @@ def build_json_schema() -> dict[str, Any]:
     definitions[f"{_PARTIAL}Override"] = definitions["Override"]
     schema["properties"]["scales"] = {
         "type": "object",
-        "description": "Named scales. A scale may have any table above. Its keys replace the keys of the file.",
+        "description": "Named scales. A scale may have any table above. Keys of the scale replace keys of the file.",
         "additionalProperties": {"$ref": f"{_REF}{_PARTIAL}StudyFile"},
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _retarget(value: Any) -> Any:
-    """Returns a schema whose references to tables do not require keys. Lists stay unchanged, because their entries must
-    be complete."""
+    """Returns a schema in which nested tables do not require any key. Lists stay unchanged, because each entry must be
+    complete."""
     if isinstance(value, list):
         return [_retarget(one) for one in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Reads studies. A study is a study file at one of its scales, with its cells and the order of its blocks."""
+"""Reads studies. A study is the content of a study file at one of the file's scales."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from weir.toml_file import list_data_files, read_toml, validate
 __all__ = ["PlannedCell", "Study", "parse_study", "read_study"]
 
 ONLY_SCALE = "default"
-"""Name of the scale of a study without scales."""
+"""Name of the only scale if a study file does not define scales."""
 EVIDENCE_BLOCKS = 10
 """Minimum number of blocks for a claim (Kalibera & Jones 2013). A result from fewer blocks is only an indication."""
 QUICK = "quick"
@@ -25,8 +25,8 @@ QUICK = "quick"
 INTERVAL_BLOCKS = 2
 """Minimum number of blocks for a confidence interval."""
 FIRST_ANSWER_BLOCKS = 3
-"""Blocks of short trials before the first answer. An interval from 2 blocks is three times as wide as one from 3
-blocks."""
+"""Number of blocks of short trials before the first interim answer. A confidence interval from 2 blocks is three times
+as wide as an interval from 3 blocks."""
 SHORT_TRIAL = 2.0
 """A trial is short if its duration is at most this multiple of the shortest duration in the study."""
 
@@ -65,13 +65,13 @@ class Study:
 
     @property
     def has_interim_answers(self) -> bool:
-        """Whether a run prints an answer after each block."""
+        """Whether a run prints an interim answer after each block."""
         return self.scale == QUICK
 
     def head_start(self, cells: Sequence[PlannedCell]) -> HeadStart | None:
-        """Returns the short trials that run first. Returns None if all trials are short, or if the short trials do not
-        compare anything. Also returns None for a study without interim answers, and for a study with a budget, because
-        the budget determines the number of blocks."""
+        """Returns the short trials that run first. Returns None if all trials are short, or if the short trials lack
+        two stacks to compare. Also returns None without interim answers, and with a budget, because the budget
+        determines the number of blocks."""
         method = self.file.method
         if not self.has_interim_answers or method.budget_s is not None or method.blocks < INTERVAL_BLOCKS:
             return None
@@ -88,7 +88,7 @@ class Study:
         return plan_cells(self.file, self.path, stack_cpus, **omitted)
 
     def missing_generators(self) -> dict[str, str]:
-        """Returns a dict from each generator that is not installed to an explanation."""
+        """Returns a dict from the name of each missing generator to an explanation."""
         missing = {}
         for name in self.file.matrix.generators:
             if name != WEIR and name not in self.omitted_generators:
@@ -100,8 +100,8 @@ class Study:
 
     def without_unmet(self) -> tuple["Study", list[str]]:
         """Returns the study without stacks whose needs this machine does not meet, and without generators that are not
-        installed. Also returns a line for each omission. Raises UsageError if the baseline is omitted, or if nothing
-        remains to compare."""
+        installed. Also returns a line for each omitted stack and generator. Raises UsageError if the baseline is
+        omitted, or if nothing remains to compare."""
         stacks = {one.stack.label: one.stack for one in self.cells(1)}
         needs = {label: stack.unmet() for label, stack in stacks.items() if isinstance(stack, Stack)}
         unmet = {label: found for label, found in needs.items() if found}
@@ -119,8 +119,8 @@ class Study:
 
 
 def read_study(name_or_path: str, *, scale: str | None = None) -> Study:
-    """Reads a study by name or file, at one of its scales. Raises UsageError if the study or scale does not exist, or
-    if the file is not valid."""
+    """Reads a built-in study or a study file at one of its scales. Raises UsageError if the study or scale does not
+    exist, or if the file is not valid."""
     known = list_data_files("studies")
     if name_or_path in known:
         path = known[name_or_path]
@@ -149,8 +149,8 @@ def parse_study(path: Path, text: str, content: dict[str, Any], scale: str | Non
 
 
 def _merge_tables(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns `base` with the keys of `override`, merged table by table. Lists of tables are appended, others
-    replaced."""
+    """Returns `base` with the keys of `override`. Merges nested tables, appends lists of tables, replaces other
+    values."""
     merged = dict(base)
     for key, value in override.items():
         below = merged.get(key)

@@ -9,9 +9,9 @@ from weir.study.cells import ASSUMED_OVERHEAD_S, PlannedCell
 from weir.study.study import EVIDENCE_BLOCKS, INTERVAL_BLOCKS, Study
 
 NULL_SERVER_S = 1.5
-"""Seconds to measure the limit of weir's generator on a null server, once for each load."""
+"""Assumed seconds to measure the limit of weir's generator on a null server, once for each load."""
 OTHER_NULL_SERVER_S = 3.0
-"""Seconds to start and end another generator on a null server, in addition to its load."""
+"""Assumed seconds to start and end another generator on a null server, in addition to the load."""
 MAX_NULL_SERVER_S = 10.0
 """Maximum seconds of another generator's load on a null server."""
 
@@ -30,13 +30,13 @@ class Overhead:
 
 @dataclass(frozen=True, slots=True)
 class TimeEstimate:
-    """Trials of a run and their duration, without builds and retries."""
+    """Number of a run's trials and their duration, without builds and retries."""
 
     trials: int
     order: tuple[tuple[int, ...], ...]
     """Ids of each block's cells, in the order of their trials."""
     load_s: float
-    """Load time of all trials in seconds. If another condition than time may end a load: the maximum."""
+    """Total time of all measured loads. If a load may end before its duration: the maximum."""
     warmup_s: float
     pauses_s: float
     starts_and_stops_s: float
@@ -45,11 +45,11 @@ class TimeEstimate:
     checks_s: float
     """Time for the checks of stacks and the measurements of generators' limits, before the first trial."""
     first_answer_s: float | None
-    """Time of the trials before the first interim answer, with starts and stops. None if the run prints none."""
+    """Time of the trials before the first interim answer, with starts and stops. None without interim answers."""
     first_answer_of: tuple[str, ...]
     """Labels of the stacks in the first interim answer."""
     is_most: bool
-    """Whether another condition than time may end a load, so that these times are maxima."""
+    """Whether the times are maxima, because a load may end before its duration."""
 
     @property
     def total_s(self) -> float:
@@ -87,11 +87,11 @@ def estimate_time(study: Study, cells: Sequence[PlannedCell], overhead: Overhead
 
 
 def describe_plan(study: Study, coming: TimeEstimate, cells: int) -> list[str]:
-    """Returns lines on the number of trials, their duration, and the rule that ends the run."""
+    """Returns lines about the number of trials, their duration, and the rule that ends the run."""
     method = study.file.method
     trials = f"{coming.trials} trial{'s' if coming.trials > 1 else ''}"
     blocks = f"{method.blocks} block{'s' if method.blocks > 1 else ''} of {cells}"
-    times = f"{format_duration(coming.total_s)}, {format_duration(coming.load_s)} of it load"
+    times = f"{format_duration(coming.total_s)}, including {format_duration(coming.load_s)} of load"
     lines = [f"{trials} ({blocks}): {'at most' if coming.is_most else 'about'} {times}"]
     if method.width is not None:
         most = ""
