@@ -99,7 +99,7 @@ def open_read_only(path: Path) -> ReadOnly:
         try:
             return ReadOnly(_connect(path))
         except sqlite3.OperationalError:
-            # A file in WAL mode needs a shared-memory file beside it, which a read-only medium cannot have.
+            # A file in WAL mode needs a shared-memory file in the same folder. A read-only medium cannot have one.
             log = path.with_name(path.name + "-wal")
             if not log.exists() or log.stat().st_size == 0:
                 return ReadOnly(_connect(path, immutable=True))

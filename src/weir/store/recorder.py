@@ -19,7 +19,7 @@ class Recorder(LoadObserver):
         self._start_ns: int | None = None
         self.samples: list[Sample] = []
         self.samples_elsewhere: list[Sample] = []
-        """Samples of services on another machine. The sender has converted their times to this machine's clock."""
+        """Samples of services on another machine. weir converts their times to this machine's clock."""
 
     @property
     def has_started(self) -> bool:

@@ -148,7 +148,7 @@ class RunWriter:
                 with self._transaction() as connection:
                     self._write_pending(connection)
                     connection.execute("UPDATE run SET ended = ?, finished_unix_ns = ?", (ended, time.time_ns()))
-                # While another process reads the file, it stays in WAL mode, complete and readable.
+                # If another process reads the file, the file stays in WAL mode, and is complete and readable.
                 with suppress(sqlite3.OperationalError):
                     self._connection.execute("PRAGMA busy_timeout = 200")
                     self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -187,8 +187,8 @@ class RunWriter:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                # SQLite itself has rolled back if the disk is full. After Ctrl-C between two lines this runs when the
-                # generator is collected, and the file may be closed by then.
+                # If the disk is full, SQLite has already rolled back. After Ctrl-C between two lines, this code runs
+                # when Python collects the generator. The file may be closed by then.
                 with suppress(sqlite3.ProgrammingError):
                     if self._connection.in_transaction:
                         self._connection.execute("ROLLBACK")
