@@ -72,7 +72,7 @@ def compute_work(service: str, before: Counters, after: Counters, summary: LoadS
         key_rows=after.key_rows - before.key_rows,
         bytes={name: value - before.bytes.get(name, 0) for name, value in after.bytes.items()},
         by_statement=tuple(kinds[:MOST_STATEMENTS]),
-        note=f"the database discarded counters {lost} times, because it cannot count so many kinds of statement"
+        note=f"the database discarded counters {lost} times: it counts only a limited number of statement kinds"
         if lost > 0
         else "",
     )
