@@ -52,7 +52,7 @@ def of_trials(run: Path, columns: str, generator: str) -> list[tuple[Any, ...]]:
     cases(
         [
             ("echo boom; exit 3", "ab: the program ended with exit status 3"),
-            ("echo boom", "ab: its report cannot be read"),
+            ("echo boom", "ab: weir cannot read the tool's report"),
             ("echo boom; kill -9 $$", "ab: the program ended by signal 9"),
         ],
         kept=1,

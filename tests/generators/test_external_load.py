@@ -77,7 +77,7 @@ def test_a_load_that_a_tool_cannot_make_is_refused_before_it_is_started(stands_f
 def test_a_tool_that_ends_badly_fails_with_its_output_kept(stands_for: PutOnPath, tmp_path: Path) -> None:
     stands_for("hey", "echo first; echo the reason >&2; exit 3")
     error = failure(tmp_path / "kept")
-    assert error.message.startswith("hey: the program ended with exit status 3; its output: ")
+    assert error.message.startswith("hey: the program ended with exit status 3; the tool's output: ")
     assert error.message.endswith("the reason")
     assert (tmp_path / "kept" / OUTPUT).read_text() == "first\nthe reason\n"
 
@@ -100,7 +100,7 @@ def test_a_tool_that_hangs_is_killed_with_all_that_it_started(
 def test_words_that_are_no_report_fail(stands_for: PutOnPath, tmp_path: Path) -> None:
     stands_for("hey", "echo All is well.")
     error = failure(tmp_path / "kept")
-    assert error.message.startswith("hey: its report cannot be read: ")
+    assert error.message.startswith("hey: weir cannot read the tool's report: ")
     assert error.message.endswith("All is well.")
 
 
@@ -121,7 +121,7 @@ NO_REPORTS = (
 @pytest.mark.parametrize("report", NO_REPORTS)
 def test_a_report_that_is_not_what_it_should_be_fails(stands_for: PutOnPath, tmp_path: Path, report: str) -> None:
     stands_for("oha", f"echo '{report}' > report.json")
-    assert failure(tmp_path / "kept", "oha").message.startswith("oha: its report cannot be read: ")
+    assert failure(tmp_path / "kept", "oha").message.startswith("oha: weir cannot read the tool's report: ")
 
 
 def test_what_cannot_be_run_at_all_fails(stands_for: PutOnPath, tmp_path: Path) -> None:

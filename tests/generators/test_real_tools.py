@@ -241,5 +241,5 @@ def test_a_load_that_is_stopped_gives_what_it_came_to(
 
 
 def test_h2load_says_nothing_when_it_is_stopped(installed: Installed, keeper: Keeper, tmp_path: Path) -> None:
-    with pytest.raises(GeneratorError, match="h2load: weir stopped the program; its report cannot be read"):
+    with pytest.raises(GeneratorError, match="h2load: weir stopped the program; weir cannot read the tool's report"):
         stopped("h2load", installed, keeper, tmp_path)

@@ -149,18 +149,18 @@ def test_what_a_tool_cannot_do_is_said_in_a_sentence(name: str, plan: LoadPlan, 
 @pytest.mark.parametrize(
     ("name", "plan", "sentence"),
     [
-        ("wrk", replace(PLAN, duration_s=0.5), "wrk takes whole seconds from 1 on, and not 0.5 (duration)."),
-        ("hey", replace(PLAN, timeout_s=1.5), "hey takes whole seconds from 1 on, and not 1.5 (timeout)."),
-        ("hey", replace(PLAN, requests=801), "hey splits requests equally among 8 workers: it cannot send 801."),
+        ("wrk", replace(PLAN, duration_s=0.5), "wrk needs a duration in whole seconds, at least 1, found 0.5."),
+        ("hey", replace(PLAN, timeout_s=1.5), "hey needs a timeout in whole seconds, at least 1, found 1.5."),
+        ("hey", replace(PLAN, requests=801), "hey splits requests equally among 8 workers, found 801 requests."),
         ("h2load", replace(PLAN, requests=7), "h2load cannot send fewer requests than it has connections."),
         ("wrk2", PLAN, "wrk2 cannot run a closed loop: it needs a rate."),
         (
             "wrk2",
             replace(PLAN, load=OpenLoad(0.5, 8)),
-            "wrk2 takes a whole number of requests per second from 1 on, and not 0.5.",
+            "wrk2 needs a rate in whole requests per second, at least 1, found 0.5.",
         ),
         ("k6", replace(OPEN, requests=100), "k6 cannot end after a number of requests at a rate."),
-        ("jmeter", replace(PLAN, requests=801), "JMeter splits requests equally among 8 threads: it cannot send 801."),
+        ("jmeter", replace(PLAN, requests=801), "JMeter splits requests equally among 8 threads, found 801 requests."),
     ],
 )
 def test_nothing_is_rounded_to_what_a_tool_can_do(name: str, plan: LoadPlan, sentence: str) -> None:

@@ -61,7 +61,7 @@ def test_sql_that_is_no_query_on_the_dataset_is_an_error_that_says_so() -> None:
     [
         ({"type": "integer", "value": "{{uuid}}"}, "unknown placeholder {{uuid}}; expected {{row}}"),
         ({"type": "integer", "value": "x"}, "invalid literal"),
-        ({"type": "text", "generated": True}, "generated: expected type 'integer'"),
+        ({"type": "text", "generated": True}, "generated: found type 'text', expected type 'integer'"),
     ],
 )
 def test_a_column_that_makes_no_sense_is_refused(column: object, problem: str) -> None:

@@ -1,5 +1,5 @@
-"""Builds the command lines of the tools that take a load as options. Like weir's engine, all command lines disable
-compression and redirects. None of these tools verifies certificates: weir disables the check of oha."""
+"""Builds the command lines of the tools that take a load as options. Like weir's engine, the tools use no compression,
+follow no redirects and verify no certificates. Options disable these features in tools that have them by default."""
 
 import csv
 import io
@@ -15,7 +15,7 @@ from weir.model.reported_result import Figure, ReportedResult
 OHA_REPORT = "report.json"
 _AB_PERCENTILES = "percentiles.csv"
 _AB_MOST_RPS = 1_000_000
-"""A rate that ab cannot reach. ab requires a number of requests, but uses memory only for sent requests."""
+"""A rate that ab cannot reach. A load with a duration also needs a number of requests: this rate times the duration."""
 
 
 def write_body_file(plan: LoadPlan, folder: Path) -> str:
@@ -39,12 +39,12 @@ def _body_option(option: str, plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def count_wrk_threads(plan: LoadPlan) -> int:
-    """Returns the highest number of threads that divides the connections equally: wrk drops the remainder."""
+    """Returns the highest number of threads that divides the connections equally, because wrk drops the remainder."""
     return max(threads for threads in range(1, plan.threads + 1) if plan.load.connections % threads == 0)
 
 
 def build_wrk_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Returns the arguments of wrk and wrk2. Any request other than a plain GET needs a Lua script, which runs once."""
+    """Returns the arguments of wrk and wrk2. Writes a Lua script for a request with another method or with a body."""
     request, rate_rps = plan.request, get_rate(plan)
     options = [] if rate_rps is None else [f"-R{rate_rps:.0f}"]
     options += [f"-t{count_wrk_threads(plan)}", f"-c{plan.load.connections}", f"-d{plan.duration_s:.0f}s"]
@@ -62,7 +62,7 @@ def build_wrk_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def build_hey_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Returns the arguments of hey, which sends its own User-Agent, and Content-Type text/html by default."""
+    """Returns the arguments of hey. By default, hey adds a User-Agent and the Content-Type text/html to requests."""
     request = plan.request
     options = _length_options(plan)
     options += ["-c", f"{plan.load.connections}", "-cpus", f"{plan.threads}", "-t", f"{plan.timeout_s:.0f}"]
@@ -89,12 +89,12 @@ def build_oha_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def _length_options(plan: LoadPlan) -> list[str]:
-    """Returns either the duration or the number of requests: in hey and oha, the duration would take precedence."""
+    """Returns the option for the number of requests, or for the duration. With both, hey and oha ignore the number."""
     return ["-z", format_milliseconds(plan.duration_s)] if plan.requests is None else ["-n", f"{plan.requests}"]
 
 
 def build_h2load_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Returns the arguments of h2load for HTTP/1.1. h2load has no request timeout, and takes the method as a header."""
+    """Returns the arguments of h2load for HTTP/1.1. The header `:method` sets the method. h2load has no timeout."""
     request = plan.request
     # A duration has precedence over a number of requests.
     options = ["-D", f"{plan.duration_s:g}"] if plan.requests is None else ["-n", f"{plan.requests}"]
@@ -109,7 +109,7 @@ def count_h2load_threads(plan: LoadPlan) -> int:
 
 
 def build_ab_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Returns the arguments of ab. The arguments make ab ignore failed connections and accept any response length."""
+    """Returns the arguments of ab. With -r and -l, ab continues after failed connections, and accepts any length."""
     request = plan.request
     # -n follows -t because -t would reset it to 50,000.
     number = plan.requests or round(_AB_MOST_RPS * plan.duration_s)

@@ -19,9 +19,9 @@ _END_GRACE_S = 10.0
 
 
 class EngineLoad(LoadHandle):
-    """A running load of weir's engine. The caller must call `close`. `start` starts the engine on this machine or on
-    another machine. `on_record` replaces the observer and receives every record but the last as JSON, without
-    validation. Raises UsageError if the engine is missing."""
+    """A running load of weir's engine. The caller must call `close`. `start` starts the engine, on this machine or on
+    another machine. `on_record`, if given, receives the records as JSON without validation. The observer then receives
+    only the last record. Raises UsageError if the engine is missing."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class EngineLoad(LoadHandle):
         return self._process.pid
 
     def begin(self, start_monotonic_ns: int) -> None:
-        """Starts a held load at a time in nanoseconds, by CLOCK_MONOTONIC of the engine's machine."""
+        """Sets the start time of a held load, in nanoseconds on CLOCK_MONOTONIC of the engine's machine."""
         self._process.write_line({"start_monotonic_ns": start_monotonic_ns})
 
     def stop(self) -> None:

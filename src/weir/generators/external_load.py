@@ -1,6 +1,6 @@
-"""Runs a load with an external tool: starts, watches and ends the tool, and reads the tool's report. Each tool runs
-below its own host, in namespaces if this machine allows namespaces. So the tool leaves no process behind, even if weir
-is killed, and weir knows the tool's CPU time and memory."""
+"""Runs a load with an external tool: starts, watches and ends the tool, and reads the tool's report. A host process
+starts the tool, in namespaces if this machine allows namespaces. The host measures the tool's CPU time and memory, and
+ends all processes of the tool, even if weir is killed."""
 
 import contextlib
 import os
@@ -24,20 +24,20 @@ OUTPUT = "output.txt"
 """Name of the file with a tool's output, in the tool's folder."""
 _NAME = "generator"
 _END_GRACE_S = 15.0
-"""Maximum time, in seconds, from the end of a load to the end of the tool's report."""
+"""Maximum time, in seconds, from the end of a load to the end of the tool's program."""
 _LOOK_S = 0.05
 """Interval between two checks of the load's start and deadline, in seconds."""
 _SHOWN_LINES = 3
 
 
 class ExternalLoad(LoadHandle):
-    """A running load of an external tool on `plan.cpus`. weir calls only `on_start` of the observer, on the watcher's
-    thread, at the start of the load. The tool writes its output (`output.txt`) and its other files to `folder`. Raises
-    UsageError if the tool is missing or does not support this load, GeneratorError if the tool cannot start, and
-    NotWrittenError if the disk is full."""
+    """A running load of an external tool on the CPUs `plan.cpus`. The observer receives only `on_start`, on a separate
+    thread. The output (`output.txt`) and other files of the tool are in `folder`. Raises UsageError if the tool is
+    missing or does not support this load, GeneratorError if the tool cannot start, and NotWrittenError if the disk is
+    full."""
 
     reported_result: ReportedResult
-    """The tool's report, with the rounding of each figure. Set after `result` has returned."""
+    """The tool's report, with the rounding of each figure. Available after `result` has returned."""
 
     def __init__(self, tool: Tool, plan: LoadPlan, observer: LoadObserver | None = None, *, folder: Path) -> None:
         self._tool, self._plan, self._observer = tool, plan, observer or LoadObserver()
@@ -75,7 +75,7 @@ class ExternalLoad(LoadHandle):
         self._watcher.start()
 
     def stop(self) -> None:
-        """Ends the load early. `result` then returns the tool's report until this moment."""
+        """Ends the load early. `result` then returns the tool's report of the requests before the stop."""
         if self._finished.is_set() or self._stopped:
             return
         self._stopped = True
@@ -87,8 +87,8 @@ class ExternalLoad(LoadHandle):
         return self._finished.wait(timeout_s)
 
     def result(self) -> LoadEnd:
-        """Waits for the end of the load and returns the tool's report. A missing figure is None, empty or 0. Raises
-        GeneratorError if the tool failed, did not end, or printed an unreadable report."""
+        """Waits for the end of the load, and returns the tool's report. A figure that the report lacks is None, empty
+        or 0. Raises GeneratorError if the tool failed, did not end, or wrote an unreadable report."""
         self._finished.wait()
         if self._failure is not None:
             raise self._failure
@@ -173,16 +173,16 @@ class ExternalLoad(LoadHandle):
         except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:
             stopped = "weir stopped the program; " if self._stopped else ""
             why = f"{error} is missing" if isinstance(error, KeyError) else f"{error}"
-            raise self._error(f"{stopped}its report cannot be read: {why}") from None
+            raise self._error(f"{stopped}weir cannot read the tool's report: {why}") from None
 
     def _error(self, problem: str) -> GeneratorError:
         printed = self._log.read_text(errors="replace").strip().splitlines()[-_SHOWN_LINES:]
-        return GeneratorError("\n  ".join([f"{self._tool.name}: {problem}; its output: {self._log}", *printed]))
+        return GeneratorError("\n  ".join([f"{self._tool.name}: {problem}; the tool's output: {self._log}", *printed]))
 
 
 def _cpu_s(process_group: int) -> float:
-    """Returns the CPU time of a process group until now, including reaped children, in seconds. On a busy machine, the
-    host's reports come later."""
+    """Returns the CPU time of a process group until now, including ended child processes, in seconds. Reads /proc,
+    because the host's reports come too late on a busy machine."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         # A process may end during this loop.

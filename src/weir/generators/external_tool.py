@@ -19,7 +19,7 @@ from weir.model.reported_result import ReportedResult
 from weir.stacks.toolchain import build_base_environment, build_search_path
 
 _ANSWER_S = 20.0
-"""Timeout of a program that prints its version, in seconds: a JVM on a busy machine takes seconds."""
+"""Timeout, in seconds, for a program that prints its version. A JVM on a busy machine needs several seconds."""
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
@@ -37,17 +37,17 @@ class Tool:
     supported: frozenset[Feature]
     """The features of a plan that the tool supports exactly."""
     whole_seconds: tuple[str, ...] = ()
-    """The times of a plan that the tool accepts only in whole seconds: `duration`, `timeout`."""
+    """Names of the times that the tool accepts only in whole seconds: `duration`, `timeout`, or both."""
     has_whole_rate: bool = False
     """Whether the tool accepts only whole numbers as the rate of an open load."""
     equal_shares: str = ""
-    """The tool's word for users, if all users send the same number of requests. Empty: numbers may differ."""
+    """The tool's word for users, if every user must send the same number of requests. Empty: numbers may differ."""
     version_arguments: tuple[str, ...] = ("--version",)
     """Arguments with which the program prints its version. Empty: the program cannot print a version."""
     start_marker: str = ""
     """A text that the program prints at the start of the load. Empty: the load starts with the program."""
     start_up_s: float = 5.0
-    """Timeout of the program's start on a busy machine, in seconds."""
+    """Maximum time from the program's start to the load's start, in seconds, on a busy machine."""
     build_arguments: Callable[[LoadPlan, Path], list[str]]
     """A function that returns the tool's arguments for a plan, and writes the tool's files to its working directory."""
     count_threads: Callable[[LoadPlan], int] = lambda plan: plan.threads
@@ -59,7 +59,7 @@ class Tool:
     """A function that adds figures from other files in the tool's folder to the report."""
 
     def find(self) -> Path | None:
-        """Returns the path of the tool's program. Returns None if the program is not on the PATH and not installed."""
+        """Returns the path of the tool's program, on the PATH or installed by weir. Returns None without a program."""
         # If weir can install the tool, weir searches only the user's PATH: weir's extras may hold another version.
         found = shutil.which(self.name, path=None if self.installation else build_search_path())
         return Path(found) if found else self.installation.find() if self.installation else None
@@ -83,29 +83,29 @@ class Tool:
         return f"{self.title} {found.group()}" if found else self.title
 
     def unsupported_reason(self, plan: LoadPlan) -> str | None:
-        """Returns the reasons why the tool cannot make this load exactly. Returns None without such a reason."""
+        """Returns the reasons why the tool cannot make this load exactly. Returns None if there is no such reason."""
         reasons = [f"cannot {feature}." for feature in list_features(plan) if feature not in self.supported]
         for name in self.whole_seconds:
             time_s = getattr(plan, f"{name}_s")
             if time_s < 1 or time_s % 1:
-                reasons.append(f"takes whole seconds from 1 on, and not {time_s:g} ({name}).")
+                reasons.append(f"needs a {name} in whole seconds, at least 1, found {time_s:g}.")
         rate_rps = get_rate(plan)
         if self.has_whole_rate and rate_rps is not None and (rate_rps < 1 or rate_rps % 1):
-            reasons.append(f"takes a whole number of requests per second from 1 on, and not {rate_rps:g}.")
+            reasons.append(f"needs a rate in whole requests per second, at least 1, found {rate_rps:g}.")
         users = plan.load.connections
         if self.equal_shares and plan.requests is not None and plan.requests % users:
             reasons.append(
-                f"splits requests equally among {users} {self.equal_shares}: it cannot send {plan.requests}."
+                f"splits requests equally among {users} {self.equal_shares}, found {plan.requests} requests."
             )
         return " ".join(f"{self.title} {reason}" for reason in reasons) or None
 
     def build_environment(self, plan: LoadPlan) -> dict[str, str]:
-        """Returns all variables of the tool's environment except HOME. Excludes the user's proxy and settings."""
+        """Returns the tool's environment variables, except HOME. Excludes the user's own variables, such as a proxy."""
         return {"PATH": build_search_path(), "LC_ALL": "C.UTF-8", "TZ": "UTC", **self.build_variables(plan)}
 
     def read(self, printed: str, folder: Path) -> ReportedResult:
-        """Reads the tool's report from the printed text and the files in the tool's folder. Raises ValueError, KeyError
-        or OSError if the report is not readable."""
+        """Reads the tool's report from the program's output (`printed`) and from files in the tool's folder. Raises
+        ValueError, KeyError or OSError if the report is not readable."""
         text = (folder / self.report_file).read_text() if self.report_file else printed
         return self.complete_report(self.reader(text, self.title), folder)
 
@@ -117,7 +117,7 @@ def get_rate(plan: LoadPlan) -> float | None:
 
 @cache
 def _run(*command: str) -> str:
-    """Returns the output of a command with any exit status. Returns an empty text on a failed start or a timeout."""
+    """Runs a command and returns its output, whatever the exit status. Returns "" after a failed start or a timeout."""
     environment = {**os.environ, **build_base_environment()}
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Defines the handle of a running load, for weir's engine and external tools alike, and the source of loads."""
+"""Defines `LoadHandle`, a running load of weir's engine or an external tool, and `LoadSource`, which starts loads."""
 
 import threading
 from abc import abstractmethod
@@ -21,11 +21,11 @@ class LoadHandle(Closing):
 
     @abstractmethod
     def stop(self) -> None:
-        """Ends the load early. `result` then returns the measurement until this moment."""
+        """Ends the load early. `result` then returns the measurements before the stop."""
 
     @abstractmethod
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits for the end of the load. Returns False after `timeout_s` seconds."""
+        """Waits for the end of the load. Returns whether the load has ended within `timeout_s` seconds."""
 
     @abstractmethod
     def result(self) -> "LoadEnd":
@@ -33,7 +33,7 @@ class LoadHandle(Closing):
         plan, TargetError if the target is not reachable, and GeneratorError if the generator fails."""
 
     def result_or_stop(self, *others: "LoadHandle") -> "LoadEnd":
-        """Returns the same as `result`. Ctrl-C stops this load and the others, and keeps their measurements so far."""
+        """Waits for the load like `result`. Ctrl-C stops this load and `others`, and keeps all earlier measurements."""
         try:
             return self.result()
         except KeyboardInterrupt:
@@ -43,7 +43,7 @@ class LoadHandle(Closing):
 
 
 class StopSwitch:
-    """A switch that stops a load. An observer can have the switch before the load exists."""
+    """A switch that stops a load. An observer can receive the switch before the load exists."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class StopSwitch:
         self._load: LoadHandle | None = None
 
     def stop(self) -> None:
-        """Ends the load early, now or as soon as the load is connected. Any thread may call this method."""
+        """Ends the load early: now, or as soon as `connected` connects a load. Any thread may call this method."""
         with self._lock:
             self._is_stopped = True
             if self._load is not None:
@@ -59,7 +59,7 @@ class StopSwitch:
 
     @contextmanager
     def connected(self, load: LoadHandle) -> Iterator[None]:
-        """Connects the switch to a load for the length of the context."""
+        """Connects the switch to a load within the `with` block."""
         with self._lock:
             self._load = load
             if self._is_stopped:
@@ -76,12 +76,12 @@ StartLoad = Callable[[LoadPlan, LoadObserver | None], LoadHandle]
 
 @dataclass(frozen=True, slots=True)
 class LoadSource:
-    """The machines on which weir's engine makes loads, and a function that starts a load there."""
+    """The machines on which weir's engine makes loads, and a function that starts a load on these machines."""
 
     start: StartLoad
     address: str | None = None
-    """This machine's address, as seen from the load's machine. None: loopback."""
+    """Address of this machine to which the load's machine can connect. None: loopback."""
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """A mapping from each machine's name to facts about this machine, for the run file."""
+    """A mapping from the name of each load machine to facts about the load machine, for the run file."""
     threads: tuple[int, ...] | None = None
     """Number of load threads on each machine. None: the number in the plan."""

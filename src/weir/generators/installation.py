@@ -1,6 +1,6 @@
 """Installs programs in locked versions into weir's cache. A recipe is a folder of `weir/generators/data`. weir copies
 the recipe to `CACHE/generators/NAME/HASH/`, and runs `install.sh` there. The script writes the program's version to the
-file `version`. At the end weir writes a marker. Without the marker, weir repeats the installation."""
+file `version`. After success, weir writes a marker file. Without the marker file, weir repeats the installation."""
 
 import fcntl
 import hashlib
@@ -17,7 +17,7 @@ from weir.paths import find_cache_folder
 from weir.stacks.toolchain import build_base_environment, find_unmet_needs
 
 DATA = Path(__file__).parent / "data"
-"""Folder with recipes, and with templates of scripts and test plans."""
+"""Folder with recipes, and with templates of the tools' scripts and test plans."""
 _MARKER = ".weir-installed"
 _INSTALL_S = 900.0
 

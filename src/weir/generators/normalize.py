@@ -14,7 +14,7 @@ def build_load_end(
     plan: LoadPlan, result: ReportedResult, generator: GeneratorUse, *, load_s: float, stopped: str
 ) -> LoadEnd:
     """Builds the end record of a load from the tool's report. `load_s`: time from the start of the load to the end of
-    the program, for a report without a duration. `stopped`: cause of the load's end, in the engine's words."""
+    the program. weir uses `load_s` if the report has no duration. `stopped`: one of the engine's causes of an end."""
     counts, errors = _counts(plan, result)
     summary = records.LoadSummary.from_figures(
         counts,
@@ -40,8 +40,8 @@ def compute_cpu_fraction(cpu_s: float, load_s: float, threads: int, cpus: int) -
 
 
 def _counts(plan: LoadPlan, result: ReportedResult) -> tuple[RequestCounts, ErrorCounts]:
-    """Counts requests by outcome. If the tool counts statuses, the plan decides which statuses are correct. Otherwise
-    the tool decides."""
+    """Counts requests by outcome. If the report has a count for each status, the plan decides which statuses are
+    correct. Otherwise the tool's count of failures decides."""
     ok = (result.requests or 0) - (result.failed or 0)
     errors = dict(result.errors)
     if result.statuses:
@@ -77,5 +77,5 @@ def _quantiles(result: ReportedResult) -> Quantiles:
 
 
 def _us(figure: Figure | None) -> float | None:
-    """Converts a figure to microseconds. Returns None if rounding may have made the figure 0, as in 0 whole ms."""
+    """Converts a figure to microseconds. Returns None for a figure that rounding may have made 0, such as 0 ms."""
     return None if figure is None or figure.low <= 0 else round(figure.value * 1e6, 3)

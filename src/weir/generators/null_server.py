@@ -1,5 +1,5 @@
-"""Measures the highest throughput that a generator can report on a server that does nothing (`weir-engine serve null`
-on loopback). The server ends when its standard input closes, so the server never outlives weir."""
+"""Measures the highest throughput of a generator. The server is `weir-engine serve null` on loopback, which does almost
+no work for a request. The server ends when its standard input closes, so the server never outlives weir."""
 
 import queue
 from collections.abc import Callable, Sequence
@@ -14,8 +14,8 @@ from weir.model.errors import TargetError
 from weir.model.load import ClosedLoad, LoadPlan
 
 TRIES = 3
-"""Number of short loads. Other work on the machine only lowers a throughput, so the best of several short loads is
-closer to the limit than one long load."""
+"""Number of short loads. Other processes on the machine can only lower the throughput. So the best of several short
+loads is closer to the generator's limit than one long load."""
 _LAST_TRY_S = 5.0
 
 
@@ -53,10 +53,10 @@ def measure_on_null_server(
     address: str | None = None,
 ) -> float:
     """Returns a generator's highest throughput with the request, connections, threads and CPUs of `plan`, in requests
-    per second. The load is always a closed loop over plain TCP, without pauses and without a scenario: the null server
-    would fail a scenario's checks. `duration_s`: time of all `tries` together. `address`: address of the null server
-    for a load from another machine. Raises UsageError if the generator does not support such a load, and TargetError if
-    the server or the generator fails."""
+    per second. The load is always a closed loop over plain TCP, without pauses. The load follows no scenario, because
+    the null server's response would fail a scenario's checks. `duration_s`: time of all `tries` together. `address`:
+    address of the null server for a load from another machine. Raises UsageError if the generator does not support such
+    a load, and TargetError if the server or the generator fails."""
     with NullServer(server_cpus, address=address) as server:
         request = replace(plan.request, target=f"http://{server.address}{_path_of(plan.request.target)}")
         on_null = LoadPlan(

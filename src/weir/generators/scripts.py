@@ -32,7 +32,7 @@ _JMETER_NOT_SAVED = (
     "url",
     "idle_time",
 )
-"""Columns of samples that weir does not read. Writing these columns would cost time."""
+"""Columns of JMeter's samples that weir does not read. JMeter leaves out these columns, because writing costs time."""
 
 
 def _fill_template(name: str, values: Mapping[str, str]) -> str:
@@ -43,8 +43,8 @@ def _fill_template(name: str, values: Mapping[str, str]) -> str:
 
 
 def build_k6_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Writes k6's script and returns k6's arguments. The arguments disable k6's command server, because two k6 on a
-    machine would share the server's port. k6's response times exclude the script's own time."""
+    """Writes k6's script and returns k6's arguments. The arguments disable k6's command server, because two k6 on one
+    machine cannot use the same port. k6's response times exclude the run time of the script."""
     request = plan.request
     options = {
         "discardResponseBodies": True,
@@ -84,8 +84,8 @@ def _build_k6_executor(plan: LoadPlan) -> dict[str, Any]:
 
 
 def build_jmeter_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Writes JMeter's test plan and returns JMeter's arguments. The arguments disable the command port, which two
-    JMeters on a machine would share."""
+    """Writes JMeter's test plan and returns JMeter's arguments. The arguments disable the command port, because two
+    JMeters on one machine cannot use the same port."""
     request, load, url = plan.request, plan.load, urlsplit(plan.request.target)
     assert isinstance(load, ClosedLoad)
     headers = [_element("", "Header", {"Header.name": name, "Header.value": value}) for name, value in request.headers]
@@ -111,7 +111,7 @@ def build_jmeter_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def _raw_body(path: Path) -> str:
-    """Returns the XML of a raw body: JMeter sends a single file without a name as the raw body."""
+    """Returns the XML of a request's body. JMeter sends a single file without a parameter name as the raw body."""
     file = _element(str(path), "HTTPFileArg", {"File.path": str(path), "File.paramname": "", "File.mimetype": ""})
     files = f'<collectionProp name="HTTPFileArgs.files">{file}</collectionProp>'
     return f'<elementProp name="HTTPsampler.Files" elementType="HTTPFileArgs">{files}</elementProp>'
@@ -132,8 +132,8 @@ def build_jmeter_variables(plan: LoadPlan) -> dict[str, str]:
 
 
 def build_locust_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Writes a locustfile with Locust's faster client, and returns Locust's arguments. All users start within the first
-    second. Locust judges responses by status: a status from 400 on is a failure."""
+    """Writes a locustfile with Locust's faster client (FastHttpUser), and returns Locust's arguments. All users start
+    within the first second. A response with a status of 400 or more is a failure."""
     request, users, url = plan.request, f"{plan.load.connections}", urlsplit(plan.request.target)
     # Locust's pool keeps a connection open unless the request says "close".
     closing = {} if plan.keep_alive else {"Connection": "close"}
@@ -154,5 +154,5 @@ def build_locust_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def add_locust_failures(result: ReportedResult, folder: Path) -> ReportedResult:
-    """Adds the numbers of failures by kind to the result, from a second table that Locust writes."""
+    """Adds the number of failures of each kind to the result, from a separate table that Locust writes."""
     return replace(result, errors=read_locust_failures((folder / _LOCUST_FAILURES).read_text()))

@@ -1,6 +1,6 @@
 """Reads a JVM's pauses from its unified log: garbage collections and other stops of all threads.
 
-`add_pause_log` requests the decoration `timenanos`: CLOCK_MONOTONIC, like the time of every other record. The parser
+`add_pause_log` requests the decoration `timenanos`: a time of CLOCK_MONOTONIC, the clock of weir's records. The parser
 reads the format of JDK 17 to 25 with the collectors Serial, Parallel, G1 and Z (generational or not):
 
     [1205619565ns][info][gc       ] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 6M->3M(64M) 12.407ms
@@ -8,8 +8,8 @@ reads the format of JDK 17 to 25 with the collectors Serial, Parallel, G1 and Z 
     [1225568186ns][info][safepoint] Safepoint "G1CollectForAllocation", …, Reaching safepoint: 5029 ns, …, Total:
         20017277 ns
 
-The JVM writes a line at the end of a pause. A request waits for the total time of the safepoint. The collector's time
-is shorter, because it excludes the wait until the last thread has stopped.
+The JVM writes a line at the end of a pause. A request waits for the total time of the safepoint. The time in a garbage
+collection's line is shorter, because this time excludes the wait until the last thread has stopped.
 """
 
 import re
@@ -24,7 +24,7 @@ GC_PAUSE = "gc pause"
 SAFEPOINT = "safepoint"
 _VARIABLE = "JAVA_TOOL_OPTIONS"
 _LEAST_SAFEPOINT_S = 0.001
-"""Minimum length of a stop without a garbage collection. weir ignores shorter stops, because a JVM makes many stops."""
+"""Minimum length of a stop without garbage collection, in seconds. weir ignores the many shorter stops of a JVM."""
 
 _DECORATED = re.compile(r"\[(\d+)ns\]")
 _COLLECTION = re.compile(r"\] GC\(\d+\) (?:[yYoO]: )?(Pause .*\S) (\d+(?:\.\d+)?)ms$")
@@ -48,7 +48,7 @@ class Pause:
 
 
 def build_pause_log_path(log: Path) -> Path:
-    """Returns the path of JVMs' pause logs beside a process's log. Each JVM replaces `%p` by the JVM's process id."""
+    """Returns the path of the JVMs' pause logs, next to a process's log. Each JVM replaces `%p` with its process id."""
     return log.with_name(f"{log.stem}-gc-%p.log")
 
 
@@ -69,7 +69,8 @@ def add_pause_log(environment: Mapping[str, str], log: Path) -> dict[str, str]:
 
 
 def parse_pauses(lines: Iterable[str]) -> Iterator[Pause]:
-    """Yields the pauses of a log, sorted by end. Merges a safepoint's collections into a pause of the same length."""
+    """Yields the pauses of a log, sorted by end. The garbage collections of one safepoint become one pause, which lasts
+    as long as the safepoint."""
     collections: list[Pause] = []
     for line in lines:
         decorated = _DECORATED.search(line)
@@ -105,6 +106,6 @@ def read_pause_events(logs: Iterable[Path], *, start_ns: int, end_ns: int) -> li
 
 
 def is_shared_by_jvms(path: str) -> bool:
-    """Returns whether JVMs publish counters in this file (`hsperfdata_USER/PID`). JVMs in different PID namespaces may
-    have the same PID, so the file may belong to another JVM."""
+    """Returns whether several JVMs may use this file. A JVM publishes counters in `hsperfdata_USER/PID`, and JVMs in
+    different PID namespaces may have the same PID."""
     return Path(path).parent.name.startswith("hsperfdata_")

@@ -11,13 +11,13 @@ from weir.model.errors import TargetError, WeirError
 from weir.model.run_types import CaptureResult
 
 _CONNECTIONS = 8
-"""Number of connections to capture. A sample is enough, because each captured packet costs microseconds of CPU time."""
+"""Approximate number of connections that weir captures. More connections would cost more CPU time."""
 
 
 class PacketCapture(Closing):
-    """A capture of the packets at 1 to 16 ports of an interface, until a call of `result`. Captures one in `one_in`
-    connections to save CPU time (see `docs/reference/engine.md`). Raises UsageError if the interface or the engine is
-    missing, and TargetError if weir lacks the right to capture (CAP_NET_RAW)."""
+    """A capture of the packets at 1 to 16 ports of an interface, until a call of `result`. To save CPU time, captures
+    only one in `one_in` connections (see `docs/reference/engine.md`). Raises UsageError if the interface or the engine
+    is missing, and TargetError if weir lacks the right to capture (CAP_NET_RAW)."""
 
     def __init__(self, ports: Sequence[int], one_in: int = 1, interface: str = "lo") -> None:
         self._result: CaptureResult | None = None
@@ -31,8 +31,8 @@ class PacketCapture(Closing):
             raise self._process.error()
 
     def result(self) -> CaptureResult:
-        """Ends the capture and returns the result. Raises TargetError if the capture ended too early. The result counts
-        a connection's last request, even if the end of the response is missing."""
+        """Ends the capture and returns the result. The result also counts the last request of a connection if the end
+        of the response is missing. Raises TargetError if the capture ended too early."""
         self.close()
         if self._process.failure is not None:
             raise TargetError(f"weir-engine tap: {self._process.failure}")
@@ -56,7 +56,7 @@ class TrialCapture:
     """The result of a trial's packet capture."""
 
     one_in: int
-    """The number N if weir captured one in N connections."""
+    """The number N: weir captured one in N connections."""
     result: CaptureResult | None = None
     """The capture's result. None: the study does not use `tap`, or the capture failed."""
     why_not: str = ""
@@ -72,8 +72,8 @@ class TrialCapture:
 
 @contextmanager
 def capture_packets(base_urls: Sequence[str], connections: int, *, enabled: bool) -> Iterator[TrialCapture]:
-    """Captures packets at the ports of a load's targets within the context, if `enabled` (`method.tap`). If weir lacks
-    the right to capture, the load continues without a capture."""
+    """Captures packets at the ports of a load's targets during the `with` block, if `enabled` (`method.tap`). If weir
+    lacks the right to capture, the load continues without a capture."""
     found = TrialCapture(max(1, connections // _CONNECTIONS))
     try:
         tap = PacketCapture([_read_port(url) for url in base_urls], one_in=found.one_in) if enabled else None

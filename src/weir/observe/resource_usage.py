@@ -13,7 +13,7 @@ from weir.model.resources import NetworkUse, PoolUse, StackResources, TierResour
 
 _T = TypeVar("_T")
 _LEAST_THREADS = 0.0005
-"""Smallest mean number of threads in a result. Smaller numbers are rounding errors."""
+"""Results omit thread states with a mean of at most this number of threads. Such small numbers are rounding errors."""
 
 
 def compute_stack_resources(
@@ -28,8 +28,8 @@ def compute_stack_resources(
     """Returns the resource usage of all process groups between two moments (CLOCK_MONOTONIC), in total and by tier.
     Returns None if the samples do not cover this window.
 
-    CPU time is cumulative, with a reading every 100 ms or so. weir interpolates CPU time between two readings. For
-    counters with a reading every second, weir takes the difference of the readings around the window.
+    CPU time is cumulative. A reading comes about every 100 ms, and weir interpolates CPU time between two readings. For
+    counters with only one reading per second, weir takes the difference between the readings around the window.
 
     Args:
         samples: readings, in any order.
@@ -70,7 +70,8 @@ class _Window:
         return bool(self.inside) and len(self.samples) > 1 and self.samples[0].t_ns <= self.start_ns
 
     def used(self, figure: Callable[[Sample], float]) -> float:
-        """Returns the growth of a counter, interpolated at both ends. A group's end does not reduce the growth."""
+        """Returns the growth of a counter in the window, from interpolated readings. Returns 0 for a counter that falls
+        because a process group ended."""
         start, end = np.interp(
             (0, self.end_ns - self.start_ns),
             [sample.t_ns - self.start_ns for sample in self.samples],
@@ -79,8 +80,8 @@ class _Window:
         return max(float(end - start), 0.0)
 
     def around(self, read: Callable[[Sample], _T | None]) -> tuple[_T, _T, float] | None:
-        """Returns the last reading before the window (or the first of all), the first reading after the window (or the
-        last of all), and the seconds between both readings. Returns None if no sample has a reading."""
+        """Returns the last reading before the window, the first reading after the window, and the seconds between both.
+        The first or the last reading of all replaces a missing reading. Returns None if no sample has a reading."""
         found = [(sample.t_ns, value) for sample in self.samples if (value := read(sample)) is not None]
         if not found:
             return None

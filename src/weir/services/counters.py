@@ -1,7 +1,7 @@
 """Counters of a database, and the database's work between two readings. Pure arithmetic.
 
-Counters include checks and warm-up. weir reads them right before and right after the measured load, so the difference
-belongs to the load.
+Counters also include checks and warm-up. So weir reads the counters right before and right after the measured load: the
+difference is the work for this load.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _CONTROL = (
     "ABORT ADMIN BEGIN CHECKPOINT CLOSE COMMIT DEALLOCATE DISCARD END LISTEN NOTIFY PREPARE RELEASE RESET ROLLBACK "
     "SAVEPOINT SET SHOW START UNLISTEN USE"
 )
-"""First words of statements without data. All other statements, known or not, count as data statements."""
+"""First words of statements that neither read nor change data. All other statements count as data statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class Counters:
     """One reading of a database's counters."""
 
     statements: Mapping[tuple[str, ...], Count]
-    """Count by kind of statement. The key ends with the statement's text; equal texts differ in other parts (role)."""
+    """Counts by kind of statement. A key ends with the statement's text. Other parts distinguish roles, for example."""
     bytes: Mapping[str, int] = field(default_factory=dict)
     rows: int | None = None
-    """Total rows, if the database does not count them by statement."""
+    """Total number of rows, if the database does not count rows by statement."""
     key_rows: int = 0
-    """Number of inserted rows that the database returned for their generated keys. Other counts do not include them."""
+    """Number of rows that the database returned only for generated keys. Other counts do not include these rows."""
     losses: int = 0
     """Number of times that the database discarded counters."""
 
@@ -50,7 +50,7 @@ def is_data_statement(text: str) -> bool:
 
 
 def compute_work(service: str, before: Counters, after: Counters, summary: LoadSummary) -> ServiceWork:
-    """Returns the work of a service between the readings right before and right after the load of `summary`."""
+    """Returns a database's work for the load of `summary`, from the readings right before and right after the load."""
     kinds: list[StatementWork] = []
     for key, count in after.statements.items():
         earlier = before.statements.get(key, Count(0, 0))
@@ -72,7 +72,7 @@ def compute_work(service: str, before: Counters, after: Counters, summary: LoadS
         key_rows=after.key_rows - before.key_rows,
         bytes={name: value - before.bytes.get(name, 0) for name, value in after.bytes.items()},
         by_statement=tuple(kinds[:MOST_STATEMENTS]),
-        note=f"the database discarded counters {lost} times: there are more kinds of statement than it can count"
+        note=f"the database discarded counters {lost} times: it counts only a limited number of statement kinds"
         if lost > 0
         else "",
     )

@@ -13,12 +13,12 @@ from weir.services.dataset import ColumnType, Dataset, DatasetTable
 
 LOOPBACK = "127.0.0.1"
 SILENT_S = 2
-"""Idle time of weir's connection to a database before TCP keep-alive probes, one per second."""
+"""Idle time, in seconds, after which weir's connection to a database sends TCP keep-alive probes, one per second."""
 PROBES = 3
-"""Number of keep-alive probes without a reply after which the connection ends."""
+"""The connection ends after this number of keep-alive probes without a reply."""
 CONNECT_S = 5
 SUPERUSER = "weir"
-"""Name and password of the administrator of servers that weir starts."""
+"""Name and also password of the administrator, on servers that weir starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class Address:
     password: str
     database: str
     clients: tuple[str, ...] = (LOOPBACK,)
-    """Addresses from which this user may log in, if weir creates the user."""
+    """Addresses of clients from which `user` may log in, if weir creates this user."""
 
     def at(self, database: str) -> "Address":
         """Returns the address of another database on the same server."""
         return replace(self, database=database)
 
     def fields(self, scheme: str) -> dict[str, str]:
-        """Returns a dict from field to value, with the fields in `DatabaseService.fields`."""
+        """Returns the value of each field in `DatabaseService.fields`."""
         place = f"{self.host}:{self.port}/{quote(self.database)}"
         login = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}"
         return {
@@ -78,13 +78,13 @@ class DatabaseKind(Protocol):
     """Schemes that users may write in the URL of their own server."""
     default_port: ClassVar[int]
     maintenance: ClassVar[str]
-    """Name of a database that always exists."""
+    """Name of a database that every server has."""
     types: ClassVar[Mapping[ColumnType, str]]
     generated: ClassVar[str]
-    """The clause of a generated column, with `{next}` for the next number."""
+    """SQL clause of a column with generated numbers. `{next}` stands for the first number that the server generates."""
 
     def files(self, clients: Sequence[str]) -> Mapping[str, str]:
-        """Returns texts by name of files in the folder `scratch`. The files allow logins only from `clients`."""
+        """Returns the server's files in the folder `scratch`: name and text. They allow logins only from `clients`."""
 
     def make(self, programs: Path, data: Path, scratch: Path) -> list[str]:
         """Returns the command that creates the data folder `data`."""
@@ -99,13 +99,13 @@ class DatabaseKind(Protocol):
         return Address(host, port, SUPERUSER, SUPERUSER, self.maintenance)
 
     def session(self, address: Address) -> Session:
-        """Connects to a server. Raises TargetError if no server responds, or if the server lacks a feature."""
+        """Connects to a server. Raises TargetError if no server responds, or if the server cannot count statements."""
 
     def fill(self, address: Address, dataset: Dataset) -> None:
         """Writes a dataset into an empty database."""
 
     def value(self, address: Address, sql: str) -> int:
-        """Runs a query and returns its whole number. Raises TargetError if the query fails or has another result."""
+        """Runs a query, and returns its only value. Raises TargetError if the query fails or finds no whole number."""
 
     def build_table_sql(self, name: str, table: DatasetTable) -> str:
         """Returns the statement that creates a table."""
@@ -150,7 +150,7 @@ def parse_database_url(variable: str, url: str, kind: DatabaseKind) -> Address:
 
 
 def read_whole_number(rows: Sequence[Sequence[Any]], sql: str) -> int:
-    """Returns the whole number in a result of one row and column. Raises ValueError for any other result."""
+    """Returns the whole number in a result of one row and one column. Raises ValueError for any other result."""
     if len(rows) != 1 or len(rows[0]) != 1:
         raise ValueError(f"{sql}: found {len(rows)} rows of {len(rows[0]) if rows else 0} columns, expected one number")
     found = rows[0][0]

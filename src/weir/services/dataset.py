@@ -1,7 +1,7 @@
 """A dataset, `datasets/NAME.toml`: tables, columns and rows. Every database and every trial has the same rows.
 
-The dataset's name is the random seed of the rows, so weir does not store them. `ReferenceDatabase` has the rows in an
-in-memory SQLite. There, the SQL of a workload computes the correct response, independent of the database under test.
+The dataset's name is the random seed of the rows, so weir does not store the rows. `ReferenceDatabase` holds the rows
+in an in-memory SQLite database. A workload's SQL computes the correct response from the reference database.
 """
 
 import random
@@ -34,18 +34,19 @@ class Column(Table):
     key: bool = False
     """Whether the column is the primary key."""
     generated: bool = False
-    """Whether the database generates the numbers of new rows, after the dataset's last number."""
+    """Whether the database generates this column's numbers for new rows, after the dataset's last number."""
 
     @model_validator(mode="after")
     def _numbers_are_integers(self) -> "Column":
         if self.generated and self.type != "integer":
-            raise ValueError("generated: expected type 'integer'")
+            raise ValueError(f"generated: found type {self.type!r}, expected type 'integer'")
         if self.value is not None:
             self.render(1, random.Random(0))
         return self
 
     def render(self, row: int, source: random.Random) -> Value:
-        """Returns the value in a row. Raises ValueError for an unknown placeholder, or if the value is no integer."""
+        """Returns the column's value in row number `row`. Raises ValueError for an unknown placeholder, or if the value
+        of an integer column is no integer."""
         if self.value is None:
             return row if self.generated else None
         text = render(self.value, source, row)
@@ -73,7 +74,7 @@ class Dataset(DataFile):
         return self
 
     def rows(self, table: str) -> Iterator[Row]:
-        """Yields the rows of a table, always the same."""
+        """Yields the rows of a table. Every call yields the same rows."""
         content = self.tables[table]
         source = random.Random(f"{self.id}/{table}")
         for number in range(1, content.rows + 1):
@@ -109,13 +110,13 @@ class ReferenceDatabase:
 
 
 def read_dataset(dataset_id: str) -> Dataset:
-    """Reads a dataset; raises UsageError if it does not exist, or its file is not valid."""
+    """Reads a dataset. Raises UsageError if the dataset does not exist or is not valid."""
     return read_data_file(Dataset, "datasets", dataset_id)
 
 
 @cache
 def load_truth(dataset_id: str) -> ReferenceDatabase:
-    """Returns the reference database of a dataset, created once."""
+    """Returns the reference database of a dataset. Only the first call creates the database."""
     return ReferenceDatabase(read_dataset(dataset_id))
 
 

@@ -1,4 +1,4 @@
-"""The service `delay`, a slow upstream server: settings and command. Pure.
+"""The service `delay`, a slow upstream server: settings and command. This module starts no process.
 
 `weir-engine serve times` runs the server on one thread, for any number of waiting requests.
 """
@@ -21,7 +21,7 @@ class DelaySettings(Table):
     delay: str
     """Duration of a request: `2s`, `uniform:1s..3s` or `exp:2s`."""
     servers: int | None = Field(default=None, strict=False, ge=1)
-    """Maximum number of requests in service at the same time; the others wait in order of arrival. None: no limit."""
+    """Maximum number of requests in service at the same time. Others wait in order of arrival. None: no limit."""
     fault: Literal["status-500", "close", "reset", "silent", "garbage", "half"] | None = None
     """Fault that replaces the response, after the delay."""
     fault_share: float | None = Field(default=None, strict=False, gt=0, le=1)
@@ -38,12 +38,12 @@ class DelaySettings(Table):
     @model_validator(mode="after")
     def _a_share_is_one_of_a_fault(self) -> "DelaySettings":
         if self.fault_share is not None and self.fault is None:
-            raise ValueError("fault_share: found without fault, expected both")
+            raise ValueError("fault_share: found fault_share without fault, expected fault too")
         return self
 
     @property
     def distribution(self) -> str:
-        """`delay` in the engine's syntax."""
+        """The setting `delay` in the engine's syntax."""
         time = parse_think_time(self.delay)
         if isinstance(time, ExponentialThink):
             return f"exponential:{time.mean_s}s"

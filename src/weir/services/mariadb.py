@@ -1,7 +1,7 @@
-"""MariaDB, and MySQL as a server of the user's own: commands, data and status counters.
+"""MariaDB, and the user's own MySQL server: commands, data and status counters.
 
-`SHOW GLOBAL STATUS` counts statements by kind (Com_select). Unlike the performance schema, this costs nothing under
-load.
+`SHOW GLOBAL STATUS` returns counts of statements by kind (Com_select). Unlike the performance schema, these counts cost
+nothing under load.
 """
 
 import socket
@@ -34,20 +34,20 @@ _CONTROL = (
     "begin commit rollback rollback_to_savepoint savepoint release_savepoint set_option change_db admin_commands "
     "prepare_sql stmt_prepare stmt_reset"
 )
-"""Statements without data. The server counts an execution of a prepared statement under the statement's own kind."""
+"""Kinds of statements that neither read nor change data. An execution of a prepared statement has its own kind."""
 _KINDS = {f"Com_{kind}": kind.upper().replace("_", " ") for kind in f"{_DATA} {_CONTROL}".split()}
 _CHANGED_ROWS = ("Handler_write", "Handler_update", "Handler_delete")
 _SENT_ROWS = "Rows_sent"
 _INSERTS_RETURNING = "Feature_insert_returning"
-"""Number of INSERT … RETURNING statements; weir counts one row for each. The R2DBC driver reads generated keys from
-this row. The JDBC driver gets the keys from the INSERT's OK packet, without a row."""
+"""Number of INSERT … RETURNING statements. weir counts one row for each of these statements. The R2DBC driver reads
+generated keys from this row. The JDBC driver gets generated keys from the INSERT's OK packet, without a row."""
 _BYTES = {"sent": "Bytes_sent", "received": "Bytes_received"}
 _NAMES = (*_KINDS, *_CHANGED_ROWS, _SENT_ROWS, _INSERTS_RETURNING, *_BYTES.values())
 _STATUS = f"SHOW {{scope}} STATUS WHERE Variable_name IN ({', '.join(map(repr, _NAMES))})"
 
 
 class Mariadb(DatabaseKind):
-    """MariaDB."""
+    """The database kind MariaDB."""
 
     scheme = "mariadb"
     url_schemes = frozenset({"mariadb", "mysql"})
@@ -84,7 +84,7 @@ class Mariadb(DatabaseKind):
             f"--datadir={data}",
             f"--port={port}",
             f"--bind-address={address}",
-            # Unused. The path is relative to the data folder, because socket paths have at most 107 bytes.
+            # weir does not use this socket. The path is relative, because socket paths have at most 107 bytes.
             "--socket=mariadb.sock",
             "--pid-file=mariadb.pid",
             "--skip-name-resolve",
@@ -126,8 +126,8 @@ class MariadbSession:
         self._execute(f"DROP DATABASE IF EXISTS `{database}`")
 
     def counters(self, database: str) -> Counters:
-        """Returns the server's counters without this connection's: only the trial's stack and weir use the server.
-        Reads this connection's counters last, so that both include the same number of weir's readings."""
+        """Returns the server's counters minus this connection's: only the trial's stack and weir use the server. Reads
+        this connection's counters last, so that both readings include the same number of weir's statements."""
         rows_read = self._rows_read
         server, own = (dict(self._execute(_STATUS.format(scope=scope))) for scope in ("GLOBAL", "SESSION"))
         # The Rows_sent of a session is always 0.

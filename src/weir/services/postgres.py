@@ -28,7 +28,7 @@ WHERE d.datname = %s AND s.toplevel
 
 
 class Postgres(DatabaseKind):
-    """PostgreSQL."""
+    """The database kind PostgreSQL."""
 
     scheme = "postgresql"
     url_schemes = frozenset({"postgresql", "postgres"})
@@ -67,7 +67,7 @@ class Postgres(DatabaseKind):
         return [str(programs / "bin" / "postgres"), "-D", str(data), "-p", str(port), *options]
 
     def session(self, address: Address) -> "PostgresSession":
-        """Connects, and creates the extension `pg_stat_statements`. Raises TargetError if one of the two fails."""
+        """Connects, and creates the extension `pg_stat_statements` if missing. Raises TargetError if a step fails."""
         connection = connect(address)
         try:
             with translate_errors(address):
@@ -77,7 +77,7 @@ class Postgres(DatabaseKind):
                 connection.execute("SELECT 1 FROM pg_stat_statements LIMIT 1")
         except TargetError as error:
             connection.close()
-            hint = "shared_preload_libraries = 'pg_stat_statements'"
+            hint = "set shared_preload_libraries = 'pg_stat_statements' on this server"
             raise TargetError(f"{error.message}; expected a server with pg_stat_statements", hint=hint) from None
         return PostgresSession(connection, address)
 
@@ -113,7 +113,7 @@ class PostgresSession:
             self._connection.execute(drop)
 
     def counters(self, database: str) -> Counters:
-        """Reads calls and rows by statement and role, and bytes of pages and log. Omits statements in functions."""
+        """Reads calls and rows by statement and role, and bytes of pages and log. Omits statements inside functions."""
         with translate_errors(self._address):
             found = self._connection.execute(_STATEMENTS, (database,)).fetchall()
             losses = self._connection.execute("SELECT dealloc FROM pg_stat_statements_info").fetchall()[0][0]
@@ -145,7 +145,7 @@ def connect(address: Address) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def _to_sql(text: str) -> sql.SQL:
-    """Returns a text from a trusted file as SQL, because psycopg's types otherwise accept only literals."""
+    """Returns a text from a trusted file as SQL. The types of psycopg otherwise accept only literals in the code."""
     return sql.SQL(text)
 
 

@@ -1,4 +1,4 @@
-"""The machine for services: the stack's machine, or another machine with a host process."""
+"""The machine on which services run: the stack's machine, or another machine with a host process."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -14,25 +14,25 @@ from weir.services.folder import ServiceFolder
 
 @dataclass(frozen=True, slots=True)
 class ServiceHost:
-    """A machine for services."""
+    """A machine on which services run, and functions that use this machine."""
 
     host: Host
     """Host that starts, samples and stops the services' processes."""
     engine: Path
-    """Path of `weir-engine` on that machine."""
+    """Path of `weir-engine` on the services' machine."""
     free_port: Callable[[], int]
-    """Returns a free port of `address`."""
+    """A function that returns a free port of `address`."""
     folder: Callable[[], ServiceFolder]
-    """Creates a folder for data on that machine."""
+    """A function that creates a folder for data on the services' machine."""
     address: str = LOOPBACK
-    """Address of the services."""
+    """Address at which services listen."""
     clients: tuple[str, ...] = (LOOPBACK,)
     """Addresses of stacks, weir and other services. Only clients with these addresses may log in."""
     logged: Callable[[Path], AbstractContextManager[Path]] = nullcontext
-    """Takes a log's path on this machine, yields a path on that machine, and copies the log back in the end."""
+    """Takes a log's path here, yields a path on the services' machine, and copies the log here at the end."""
     node: str | None = None
-    """Name of the machine; None: this machine."""
+    """Name of the services' machine. None: this machine."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """Facts about the machine for the run file."""
+    """Facts about the services' machine for the run file."""
     reading: Callable[[Sample], Sample] = lambda sample: sample
-    """Converts a sample to this machine's clock, without figures of the whole machine for services."""
+    """A function that converts a sample to this machine's clock, and removes figures of the whole services' machine."""

@@ -1,4 +1,4 @@
-"""Parses settings of services, which are text in manifests and studies."""
+"""Parses settings of services. In manifests and studies, all settings are text."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T", bound=Table)
 
 
 def parse_settings(type_: type[T], settings: Mapping[str, str]) -> T:
-    """Parses settings into their type. Raises ValueError, which names all unknown or invalid settings."""
+    """Converts settings to the type `type_`. Raises a ValueError that names all unknown and all invalid settings."""
     try:
         return type_.model_validate(dict(settings))
     except ValidationError as error:

@@ -14,18 +14,18 @@ SIGNAL_FILE = "standby.signal"
 
 
 def build_standby_settings(primary: Address) -> dict[str, str]:
-    """Returns the settings of a standby of `primary`, whose user must have the right to replicate."""
+    """Returns the settings of a standby of `primary`. The user of `primary` must have the right to replicate."""
     login = f"user={primary.user} password={primary.password}"
     return {"primary_conninfo": f"host={primary.host} port={primary.port} {login}"}
 
 
 def read_written_position(primary: Address) -> str:
-    """Returns the position (LSN) up to which a primary has written its log."""
+    """Returns the position (LSN) up to which a primary has written the write-ahead log."""
     return str(_query(primary, "SELECT pg_current_wal_flush_lsn()")[0][0])
 
 
 def require_replayed(standby: Address, position: str) -> None:
-    """Raises TargetError unless a standby is streaming and has replayed its primary's log up to a position."""
+    """Raises TargetError unless a standby is streaming, and has replayed the primary's log up to `position`."""
     replay: LiteralString = "pg_last_wal_replay_lsn()::text, pg_last_wal_replay_lsn() >= %s::pg_lsn"
     query: LiteralString = f"SELECT {replay}, (SELECT status FROM pg_stat_wal_receiver)"
     ((replayed, reached, receiver),) = _query(standby, query, position)

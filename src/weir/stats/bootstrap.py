@@ -1,9 +1,9 @@
-"""Computes bootstrap intervals for figures that are not means. The bootstrap resamples blocks, the units of repetition.
+"""Computes bootstrap intervals for figures that are not means. A bootstrap draw is a random sample of whole blocks.
 
-A percentile interval from few blocks is too narrow: from 5 blocks it contains the true value in 85 % of studies, not 95
-%. The percentile bootstrap underestimates the spread by √((n−1)/n), and uses normal quantiles instead of Student's.
-`small_sample_inflation` moves every draw away from the estimate by both factors. For a mean, the result is Student's
-interval. Source: Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015), 4.
+A percentile interval from few blocks is too narrow: with 5 blocks, only 85 % of studies get an interval that contains
+the true value. A percentile interval underestimates the spread by √((n−1)/n), and uses normal quantiles instead of
+Student's. `small_sample_inflation` corrects both errors. For a mean, the corrected interval is Student's interval.
+Source: Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015), 4.
 """
 
 import math
@@ -15,12 +15,12 @@ from weir.stats.distributions import normal_quantile
 from weir.stats.mean import CONFIDENCE, Array, t_quantile
 
 MIN_BLOCKS = 10
-"""Minimum number of blocks for a bootstrap interval. From fewer blocks, the interval's coverage is too low."""
+"""Minimum number of blocks for a bootstrap interval. With fewer blocks, too few intervals contain the true value."""
 DRAWS = 2_000
 
 
 def small_sample_inflation(blocks: int) -> float:
-    """Returns the factor that multiplies the distance of each draw from the estimate.
+    """Returns the factor for a percentile interval. The factor multiplies each draw's distance from the estimate.
 
     >>> round(small_sample_inflation(10), 3), round(small_sample_inflation(20), 3)
     (1.217, 1.096)
@@ -30,7 +30,7 @@ def small_sample_inflation(blocks: int) -> float:
 
 @cache
 def bootstrap_weights(blocks: int, count: int = DRAWS) -> Array:
-    """Returns how often each draw contains each block, in the shape (count, blocks). Each row has the sum `blocks`.
+    """Returns how often each draw contains each block: a row for each draw, a column for each block.
 
     The seed is fixed, so that the findings from a run file are the same on every machine.
     """
@@ -42,10 +42,10 @@ def bootstrap_weights(blocks: int, count: int = DRAWS) -> Array:
 
 
 def bootstrap_means(values: Array, count: int = DRAWS) -> tuple[Array, Array]:
-    """Returns the mean of each column over all blocks, shape (columns,), and over each draw, shape (count, columns).
+    """Returns each column's mean over all blocks, and each column's mean over the blocks of each draw.
 
-    `values` has the shape (blocks, columns). NaN marks a missing value. A draw without a value in a column gets the
-    column's mean over all blocks.
+    `values` has the shape (blocks, columns), the results have the shapes (columns,) and (count, columns). NaN marks a
+    missing value. If a column has no value in a draw, the draw gets the column's mean over all blocks.
     """
     present = np.isfinite(values)
     filled = np.where(present, values, 0.0)
@@ -56,7 +56,7 @@ def bootstrap_means(values: Array, count: int = DRAWS) -> tuple[Array, Array]:
 
 
 def percentile_interval(drawn: Array) -> tuple[float, float]:
-    """Returns the ends of the central 95 % of the draws. Infinite draws come first or last in the order."""
+    """Returns the lowest and the highest of the central 95 % of the draws. Draws may be −∞ or ∞."""
     ordered = np.sort(drawn)
     low, high = percentile_ranks(len(drawn))
     return float(ordered[low]), float(ordered[high])

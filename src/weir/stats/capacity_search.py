@@ -1,9 +1,9 @@
 """Searches for the capacity and the knee of a system. The capacity is the highest load that meets an objective. Beyond
 the knee, more users hardly increase throughput.
 
-The caller passes the measurement as a function, so a search does not need a server. The capacity search is MLRsearch
-(draft-ietf-bmwg-mlrsearch): short measurements find the neighbourhood of the capacity, long measurements decide. The
-two bounds of a search are not a confidence interval. An interval needs several searches on freshly started systems.
+The caller passes a function that measures a load. The capacity search is MLRsearch (draft-ietf-bmwg-mlrsearch): short
+measurements narrow the range of loads, and long measurements decide whether a load meets the objective. A search finds
+two bounds, which are not a confidence interval. An interval needs several searches on freshly started systems.
 """
 
 import math
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from weir.stats.mean import Estimate, mean_interval
 
 MIN_SEARCHES = 5
-"""Minimum number of searches for a confidence interval. From fewer searches, an interval is too wide to be useful."""
+"""Minimum number of searches for a confidence interval. With fewer searches, an interval is too wide to be useful."""
 KNEE_SHARE = 0.95
 """The knee is the smallest number of users with at least this share of the highest throughput."""
 _FLAT_DOUBLINGS = 2
-"""Number of doublings of the users without a gain after which the search for the highest throughput ends."""
+"""The knee search stops doubling the users after this number of doublings that do not increase throughput."""
 _FOREVER_S = 1e9
 
 
@@ -28,11 +28,11 @@ class Goal:
     missed_share: float
     """Maximum share of the intended requests that may miss the objective. Example: 0.01 for a p99."""
     shortest_s: float = 5.0
-    """Duration of the short measurements, which find the neighbourhood of the capacity."""
+    """Duration of the short measurements, which narrow the range of loads."""
     longest_s: float = 30.0
-    """Duration of the long measurements, which decide."""
+    """Duration of the long measurements, which decide whether a load meets the goal."""
     width: float = 0.02
-    """Maximum difference of the final bounds, relative to the upper bound."""
+    """Maximum difference between the two final bounds of the capacity, relative to the upper bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +56,21 @@ class SearchResult:
     """Result of one search: the bounds of the capacity, and the measurements."""
 
     lower: float | None
-    """Highest load that met the goal, below the lowest load that failed. None if even the lowest load failed."""
+    """Highest load that met the goal and is below `upper`. None if even the lowest load failed."""
     upper: float | None
     """Lowest load that failed. None if even the highest load met the goal."""
     attempts: tuple[Attempt, ...]
-    """The attempts in chronological order."""
+    """The measurements in chronological order."""
     missed_share: float = 0.0
-    """Maximum share of missed requests, from the goal."""
+    """The goal's maximum share of requests that miss the objective."""
 
     @property
     def capacity(self) -> float | None:
-        """Estimated load at which exactly the allowed share of requests misses the objective, or None without a bound.
+        """Estimated load at which exactly the allowed share of requests misses the objective. None if a bound is None.
 
-        The estimate interpolates linearly in the logarithms of load and share, because misses near capacity grow with a
-        power of the load. The estimate is the geometric mean if a bound had no misses, or if the lower bound missed
-        more.
+        The estimate interpolates between the bounds, linearly in the logarithms of load and share: misses near the
+        capacity grow with a power of the load. The estimate is the geometric mean of the bounds if a bound had no
+        misses, or if the lower bound had the larger share of misses.
         """
         if self.lower is None or self.upper is None:
             return None
@@ -81,7 +81,7 @@ class SearchResult:
         return float(self.lower * (self.upper / self.lower) ** part)
 
     def _share_at(self, load: float) -> float:
-        """Returns the share of requests that missed the objective in all long measurements of a load."""
+        """Returns the share of requests that missed the objective in the longest measurements of a load."""
         longest = max(attempt.duration_s for attempt in self.attempts if attempt.load == load)
         decided = [attempt for attempt in self.attempts if attempt.load == load and attempt.duration_s == longest]
         return sum(attempt.missed for attempt in decided) / max(1, sum(attempt.intended for attempt in decided))
@@ -131,7 +131,7 @@ def search_capacity(
 
 
 def estimate_capacity(searches: Sequence[SearchResult]) -> Estimate | None:
-    """Returns the mean capacity with Student's t interval, or None without searches or if a search lacks a bound."""
+    """Returns the mean capacity with Student's t interval. None without searches, or if a search lacks a bound."""
     found = [search.capacity for search in searches]
     known = [capacity for capacity in found if capacity is not None]
     if not known or len(known) < len(found):
@@ -140,30 +140,30 @@ def estimate_capacity(searches: Sequence[SearchResult]) -> Estimate | None:
 
 
 def summarize_searches(values: Sequence[float]) -> Estimate:
-    """Returns the mean of one value per search, with Student's t interval if there are at least `MIN_SEARCHES`."""
+    """Returns the mean of one value per search. Adds Student's t interval from `MIN_SEARCHES` values or more."""
     interval = mean_interval(values)
     return interval if len(values) >= MIN_SEARCHES else Estimate(interval.value, None, None, len(values))
 
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """The number of users beyond which throughput hardly grows."""
+    """The result of a knee search."""
 
     users: int
     """The smallest number of users that reaches `KNEE_SHARE` of the highest throughput."""
     throughput_rps: float
-    """Throughput with that number of users."""
+    """Throughput with `users` users."""
     highest_rps: float
     measured: tuple[tuple[int, float], ...]
     """Users and throughput of every measurement, sorted by users."""
 
 
 def search_knee(measure: Callable[[int], float], *, most_users: int, width: float = 0.05) -> Knee:
-    """Searches for the knee of a closed loop. Doubles the users until throughput stops growing, then bisects the last
-    gap.
+    """Searches for the knee of a closed loop. Doubles the number of users until throughput stops growing, but not
+    beyond `most_users`. Then bisects between the two measured numbers of users around the knee.
 
-    `measure` takes a number of users and returns the throughput. The doubling ends at `most_users` in any case. The
-    bisection ends when the two numbers around the knee differ by at most `width`, relative to the larger number.
+    `measure` takes a number of users and returns the throughput. The bisection ends when the two numbers around the
+    knee differ by at most `width`, relative to the larger number.
     """
     measured: dict[int, float] = {}
     users, flat, highest = 1, 0, 0.0

@@ -1,4 +1,4 @@
-"""Compares two systems: ratios, families of comparisons, equivalence, and the difference between identical systems."""
+"""Compares two systems: ratios, corrections for several comparisons, equivalence, and noise of identical systems."""
 
 import math
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ EQUIVALENCE_MARGIN = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Mean ratio A ÷ B over blocks. Interval and p-value are None with fewer than two pairs, or with equal ratios only
-    and without rounding."""
+    """Mean ratio A ÷ B over blocks. Interval, p-value and spread are None with fewer than two pairs. They are also None
+    if all ratios are equal and the caller gave no rounding."""
 
     value: float
     low: float | None
@@ -26,7 +26,7 @@ class Ratio:
     p_value: float | None
     """Two-sided p-value of the hypothesis that the ratio is 1."""
     spread: float | None
-    """Standard deviation of the log ratios between blocks, about the coefficient of variation of one pair's ratio."""
+    """Standard deviation of the blocks' log ratios. About equal to the coefficient of variation of a block's ratio."""
 
 
 def paired_ratio(
@@ -40,9 +40,9 @@ def paired_ratio(
     """Returns the geometric mean of A/B over blocks with its t interval, exp(mean ln(A/B) ± t·s/√n).
 
     The i-th numerator and denominator come from the same block, so effects of the block cancel. `first_look`: the first
-    block after which the interval's width may end the run. Interval and p-value are then larger (`widen_interval`).
-    `rounding`: the standard deviation of a log ratio that the rounding of its values causes. The spread is at least as
-    large, because small counts may be equal by chance.
+    number of blocks after which a narrow interval may end the run. Such a run has a wider interval and a larger p-value
+    (`widen_interval`). `rounding`: standard deviation that rounding of the values alone causes in a log ratio. It is
+    the minimum of the spread, because rounded values may be equal by chance.
 
     >>> ratio = paired_ratio([410.0, 395.0, 420.0], [100.0, 100.0, 100.0])
     >>> round(ratio.value, 2), round(ratio.low, 2), round(ratio.high, 2)
@@ -65,34 +65,33 @@ def paired_ratio(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The ratio B ÷ A of two systems that were measured independently."""
+    """The ratio after ÷ before from two independent runs."""
 
     value: float
     low: float | None
     high: float | None
     error: float | None
-    """Standard error of the ratio's logarithm. None, like the interval, if a side has fewer than two values, or if
+    """Standard error of the ratio's logarithm. Error and interval are None if a side has fewer than two values, or if
     neither side has spread."""
     degrees: float | None
     """Degrees of freedom of the logarithm's t distribution (Welch and Satterthwaite)."""
 
     def p_above(self, bound: float) -> float | None:
-        """Returns the one-sided p-value of the hypothesis: the ratio is at most `bound`. None without an interval."""
+        """Returns the one-sided p-value of the hypothesis "ratio at most `bound`". None without an interval."""
         if self.error is None or self.degrees is None:
             return None
         return student_cdf(-(math.log(self.value) - math.log(bound)) / self.error, self.degrees)
 
     def p_below(self, bound: float) -> float | None:
-        """Returns the one-sided p-value of the hypothesis: the ratio is at least `bound`. None without an interval."""
+        """Returns the one-sided p-value of the hypothesis "ratio at least `bound`". None without an interval."""
         above = self.p_above(bound)
         return None if above is None else 1 - above
 
 
 def compare_independent(before: Sequence[float], after: Sequence[float]) -> Change:
-    """Returns the ratio after ÷ before of the geometric means of unpaired values, with Welch's t interval of
-    logarithms.
+    """Returns the ratio after ÷ before of two geometric means, with Welch's t interval of the log ratio.
 
-    The values come from two separate runs. Source: Welch, Biometrika 1947.
+    The values come from two separate runs, so they have no pairs. Source: Welch, Biometrika 1947.
 
     >>> found = compare_independent([100.0, 102.0, 98.0], [110.0, 113.0, 108.0])
     >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
@@ -127,10 +126,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def tost_equivalent(numerators: Sequence[float], denominators: Sequence[float]) -> bool:
-    """Returns whether the data show, at a level of 5 %, that two systems are equal within the margin m.
+    """Returns whether the data show, at a level of 5 %, that two systems are equal within `EQUIVALENCE_MARGIN` (m).
 
-    m is `EQUIVALENCE_MARGIN`. The test (two one-sided tests, Schuirmann 1987) requires that the 90 % interval of the
-    ratio lies within 1/(1+m) … 1+m. False does not mean that the systems differ: the data may be inconclusive.
+    The test (two one-sided tests, Schuirmann 1987) requires that the 90 % interval of the ratio lies between 1/(1+m)
+    and 1+m. False does not mean that the systems differ: the data may be inconclusive.
     """
     ratio = paired_ratio(numerators, denominators, confidence=0.90)
     if ratio.low is None or ratio.high is None:
@@ -139,7 +138,7 @@ def tost_equivalent(numerators: Sequence[float], denominators: Sequence[float]) 
 
 
 def exceeds_chance(errors: int, intervals: int) -> bool:
-    """Returns whether `errors` out of `intervals` significantly exceed an error rate of 5 % (one-sided, 5 % level).
+    """Returns whether `errors` of `intervals` 95 % intervals are significantly more than 5 % (one-sided, 5 % level).
 
     >>> exceeds_chance(1, 6), exceeds_chance(3, 6)
     (False, True)
@@ -150,13 +149,13 @@ def exceeds_chance(errors: int, intervals: int) -> bool:
 def rms_log_ratio(differences: Sequence[float]) -> Estimate:
     """Returns the root mean square of log ratios between two copies of one system, with its χ² interval.
 
-    The true mean is 0, so n differences have n degrees of freedom. The variance's interval is n·s²/χ²(1−α/2) …
-    n·s²/χ²(α/2). The result is about a relative difference: 0.02 is 2 %. Raises ValueError without differences, or if
-    one is not finite.
+    The true mean is 0, so n log ratios have n degrees of freedom. The variance's interval is n·s²/χ²(1−α/2) …
+    n·s²/χ²(α/2). The result is about equal to the relative difference: 0.02 means 2 %. Raises ValueError if there is
+    no log ratio, or if a log ratio is not finite.
     """
     observed = np.asarray(differences, dtype=np.float64)
     if len(observed) == 0 or not np.isfinite(observed).all():
-        raise ValueError("expected at least one finite log ratio")
+        raise ValueError(f"found log ratios {differences!r}, expected at least one, all of them finite")
     total, count, tail = float((observed**2).sum()), len(observed), (1 - CONFIDENCE) / 2
     low, high = (math.sqrt(total / chi_square_upper_quantile(share, count)) for share in (tail, 1 - tail))
     return Estimate(math.sqrt(total / count), low, high, count)

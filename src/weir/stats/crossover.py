@@ -1,4 +1,5 @@
-"""Finds break-even points: concurrencies, rates or upstream delays from which on the other system is better."""
+"""Finds break-even points of two systems: the places on an axis at which the ratio of the systems passes 1. The axis is
+a concurrency, a rate or an upstream delay, and a place is a value on the axis."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,13 +25,13 @@ class Crossing:
     at: float
     """The place of the crossing, in the units of the axis."""
     falls: bool
-    """Whether the ratio is above 1 before the crossing and below 1 after it."""
+    """Whether the ratio falls at the crossing: from above 1 to below 1."""
     low: float | None
-    """Lower end of the interval. None without an interval, or if this end lies below the lowest measured place."""
+    """Lower end of the interval. None without an interval, or if the interval is open at this end."""
     high: float | None
-    """Upper end of the interval. None without an interval, or if this end lies above the highest measured place."""
+    """Upper end of the interval. None without an interval, or if the interval is open at this end."""
     has_interval: bool
-    """Whether the crossing has an interval. False with fewer blocks than an interval needs."""
+    """Whether there are enough blocks for an interval of the crossing."""
     probability: float | None
     """Share of the bootstrap draws with this crossing. None without an interval."""
     between: tuple[float, float]
@@ -45,7 +46,7 @@ class Crossing:
 
     @property
     def is_zone(self) -> bool:
-        """Whether the interval includes both places in `between`. If true, further points do not help."""
+        """Whether the interval includes both places in `between`. If true, measurements at more places do not help."""
         if not self.has_interval:
             return False
         return (self.low is None or self.low <= self.between[0]) and (self.high is None or self.high >= self.between[1])
@@ -63,31 +64,31 @@ class Crossings:
     crossings: tuple[Crossing, ...]
     """The crossings, sorted by place."""
     probability: float | None
-    """Share of the bootstrap draws with a crossing. None with fewer blocks than an interval needs."""
+    """Share of the bootstrap draws with at least one crossing. None with too few blocks for an interval."""
     blocks: int
-    """Number of blocks with at least two places."""
+    """Number of blocks with measurements at two or more places. Other blocks do not count."""
     places: tuple[float, ...]
     """Places at which both systems were measured."""
     side: Literal["above", "below", "neither"]
-    """Position of all mean ratios relative to 1. `neither` if the mean ratios cross or touch 1."""
+    """Whether all mean ratios are above 1, or all below 1. `neither`: the mean ratios cross or touch 1."""
 
 
 def find_crossings(log_ratios: Sequence[Mapping[float, float]], *, draws: int = DRAWS) -> Crossings | None:
     """Returns every place at which ln(A/B) changes its sign, each with a bootstrap interval.
 
     PCHIP (Fritsch & Butland, SIAM J. Sci. Stat. Comput. 1984) interpolates the means over blocks along the logarithm of
-    the axis. The interpolation is monotone between two places, so it crosses 0 there exactly if the signs at the places
-    differ. Each bootstrap draw has its own crossings. A draw without a crossing near a crossing of the means counts as
-    −∞ or ∞, depending on its sign. So an interval may have an open end.
+    the axis. Between two measured places the interpolation is monotone. So it crosses 0 there exactly if the two means
+    have different signs. A bootstrap interval uses the nearest crossing of each draw. If a draw has no crossing nearby,
+    −∞ or ∞ replaces the draw's crossing, depending on the draw's sign. So an interval may have an open end.
 
-    `log_ratios` has a dict for each block, from place on the axis to ln(A/B). A block may lack places. Returns None
-    with fewer than two measured places. Raises ValueError if a place is not positive, or if a value is not finite.
+    `log_ratios` has a dict for each block, from place to ln(A/B). A block may lack places. Returns None with fewer than
+    two measured places. Raises ValueError if a place is not positive, or if a value is not finite.
     """
     places = sorted({place for block in log_ratios for place in block})
     if any(not (place > 0 and math.isfinite(place)) for place in places):
         raise ValueError(f"found {places}, expected positive places on the axis")
     if any(not math.isfinite(value) for block in log_ratios for value in block.values()):
-        raise ValueError("expected finite log ratios")
+        raise ValueError("log_ratios: found a value that is not finite, expected finite values")
     blocks = [block for block in log_ratios if len(block) >= 2]
     places = [place for place in places if any(place in block for block in blocks)]
     if len(places) < 2:
@@ -118,14 +119,14 @@ def find_crossings(log_ratios: Sequence[Mapping[float, float]], *, draws: int = 
 
 
 def _sign_changes(values: Array) -> list[int]:
-    """Returns the index of the last value before each change of sign. A zero has the sign of the value before."""
+    """Returns the index of the last nonzero value before each change of sign."""
     nonzero = np.flatnonzero(values).tolist()
     return [before for before, after in pairwise(nonzero) if (values[before] > 0) != (values[after] > 0)]
 
 
 def _territory(means: Array, changes: Sequence[int], number: int) -> tuple[int, int]:
-    """Returns the first and last index of the part of the axis around a crossing. A draw's crossing in this part counts
-    as the same crossing. The part lies between the neighbouring extremes of the mean."""
+    """Returns the first and the last index of a crossing's part of the axis. A draw's crossing in this part counts as
+    the same crossing. The part ends on each side where the mean is farthest from 0 before the next crossing."""
     first = 0 if number == 0 else changes[number - 1] + 1
     last = len(means) - 1 if number == len(changes) - 1 else changes[number + 1]
     here = changes[number]
@@ -135,8 +136,8 @@ def _territory(means: Array, changes: Sequence[int], number: int) -> tuple[int, 
 
 
 def _roots_of_draws(axis: Array, drawn: Array, begin: int, end: int, at: float, *, falls: bool) -> Array:
-    """Returns for each draw the crossing nearest to `at` in the same direction. Returns −∞ or ∞ for a draw without such
-    a crossing from `begin` to `end`."""
+    """Returns each draw's crossing that is nearest to `at`, among crossings from `begin` to `end` in this direction.
+    Returns −∞ or ∞ for a draw without such a crossing."""
     sign = 1.0 if falls else -1.0
     within = drawn[:, begin : end + 1] * sign
     roots: Array = np.full(len(drawn), np.nan)
@@ -154,8 +155,8 @@ def _roots_of_draws(axis: Array, drawn: Array, begin: int, end: int, at: float, 
 
 
 def _root(axis: Array, rows: Array, index: int) -> Array:
-    """Returns the zero of each row's interpolation between the places `index` and `index` + 1. The interpolation is
-    monotone there, so bisection finds the zero."""
+    """Returns the zero of each row's interpolation between the places `index` and `index` + 1. Between these places the
+    interpolation is monotone, so bisection finds the zero."""
     # Imported here, because the import is slow and few reports have crossings.
     from scipy.interpolate import PchipInterpolator
 

@@ -1,7 +1,6 @@
 """Computes the distribution functions for intervals and tests with scipy.special.
 
-The first call imports scipy.special, which takes longer than all other imports of the findings. So a process without
-intervals does not wait for this import.
+The first call of a function imports scipy.special, because this import is slow and many processes do not need it.
 """
 
 from functools import cache

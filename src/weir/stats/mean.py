@@ -1,4 +1,4 @@
-"""Computes means of trials with intervals, the number of trials for a precision, and the drift within a trial."""
+"""Computes means with intervals, the number of blocks for a given precision, and the drift within a trial."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 MAX_BLOCKS = 100_000
-"""Maximum result of `blocks_for_precision`. No study runs more blocks."""
+"""Maximum result of `blocks_for_precision` and `blocks_to_detect`. No study runs more blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Estimate:
 
 
 def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
-    """Returns the half width of a two-sided interval of `confidence`, in standard errors."""
+    """Returns the half width of a two-sided t interval with this confidence, in standard errors."""
     return student_quantile((1 + confidence) / 2, degrees)
 
 
@@ -53,8 +53,8 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Es
 def blocks_for_precision(variation: float, half_width: float) -> int:
     """Returns the minimum number of blocks for an interval of ±`half_width`: the smallest n ≥ 2 with t·CV/√n ≤ h.
 
-    `variation` is the coefficient of variation (standard deviation ÷ mean) of one block; `half_width` is relative too.
-    Source: n = (t·CV/h)², Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
+    `variation` is CV, the coefficient of variation of one block: standard deviation ÷ mean. `half_width` is h, a share
+    of the mean. Source: n = (t·CV/h)², Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
 
     >>> blocks_for_precision(variation=0.05, half_width=0.05)
     7
@@ -62,7 +62,7 @@ def blocks_for_precision(variation: float, half_width: float) -> int:
     Raises ValueError if `half_width` is not positive, or if `variation` is negative.
     """
     if half_width <= 0 or variation < 0:
-        raise ValueError(f"found half_width {half_width} and variation {variation}, expected above 0 and at least 0")
+        raise ValueError(f"found {half_width = } and {variation = }, expected half_width > 0 and variation >= 0")
     blocks = 2
     while blocks < MAX_BLOCKS and t_quantile(blocks - 1) * variation / math.sqrt(blocks) > half_width:
         # The normal quantile yields a lower bound, because Student's t never needs fewer blocks.
@@ -71,9 +71,10 @@ def blocks_for_precision(variation: float, half_width: float) -> int:
 
 
 def drift(times_s: Sequence[float] | Array, values: Sequence[float] | Array) -> Estimate | None:
-    """Returns the change of `values` from first to last, relative to their mean: slope × span ÷ mean, by least squares.
+    """Returns the linear change of `values` over the whole time span, relative to the mean: slope × span ÷ mean.
 
-    Returns None with fewer than three values, or if mean or time span is 0. The interval assumes independent residuals.
+    Least squares determine the slope. The interval assumes independent residuals. Returns None with fewer than three
+    values, or if the mean or the time span is 0.
 
     >>> moved = drift([0, 1, 2, 3], [100, 101, 99, 100])
     >>> abs(moved.value) < 0.01

@@ -1,4 +1,4 @@
-"""Computes the smallest difference that a study detects, and the number of blocks that detects a difference."""
+"""Computes the smallest difference that a study can detect, and the number of blocks for a given difference."""
 
 import math
 from bisect import bisect_left
@@ -7,19 +7,19 @@ from weir.stats.distributions import noncentral_student_cdf, student_quantile
 from weir.stats.mean import CONFIDENCE, MAX_BLOCKS
 
 POWER = 0.8
-"""Probability with which a study finds a difference of the given size. The value 0.8 is usual."""
+"""Required probability that a study detects a true difference. The value 0.8 is usual."""
 
 
 def minimum_detectable_ratio(spread: float, blocks: int, comparisons: int = 1) -> float | None:
     """Returns the smallest true ratio above 1 that a paired t test on log ratios detects with probability `POWER`.
 
     The ratio is exp(λ·s/√n). The noncentrality λ solves P(|T| > t(1 − α/2m; n−1)) = power for T ~ noncentral t(n−1, λ).
-    α/m is the first and strictest step of Holm's correction for m comparisons, so other comparisons do not affect the
-    result. Returns None with fewer than two blocks. Sources: Cohen, Statistical Power Analysis, 1988, 2.3; Kalibera &
-    Jones, ISMM 2013, for pairs by block.
+    The test uses α/m, the first and strictest step of Holm's correction for m comparisons. So the result does not
+    depend on the other comparisons. Returns None with fewer than two blocks. Sources: Cohen, Statistical Power
+    Analysis, 1988, 2.3; Kalibera & Jones, ISMM 2013 (pairs from one block).
 
-    `spread` is the standard deviation of the log ratio of two trials in one block, about √2 × a trial's coefficient of
-    variation. `blocks` is the number n of pairs. `comparisons` is the size m of the family.
+    `spread` is s, the standard deviation of the log ratio of two trials in one block. It is about √2 × a trial's
+    coefficient of variation. `blocks` is n, the number of pairs. `comparisons` is m, the number of comparisons.
 
     >>> round(minimum_detectable_ratio(spread=0.07, blocks=10), 3)
     1.072
@@ -27,7 +27,7 @@ def minimum_detectable_ratio(spread: float, blocks: int, comparisons: int = 1) -
     Raises ValueError if `spread` is negative, or if `comparisons` is below 1.
     """
     if spread < 0 or comparisons < 1:
-        raise ValueError(f"found spread {spread} and comparisons {comparisons}, expected at least 0 and at least 1")
+        raise ValueError(f"found {spread = } and {comparisons = }, expected spread >= 0 and comparisons >= 1")
     if blocks < 2:
         return None
     # Imported here, because the import is slow.
@@ -48,7 +48,7 @@ def minimum_detectable_ratio(spread: float, blocks: int, comparisons: int = 1) -
 
 
 def blocks_to_detect(ratio: float, spread: float, comparisons: int = 1) -> int:
-    """Returns the minimum number of blocks that detect a true ratio of `ratio` with probability `POWER`.
+    """Returns the minimum number of blocks with which a study detects the true ratio `ratio` with probability `POWER`.
 
     >>> blocks_to_detect(1.05, spread=0.07)
     19

@@ -1,5 +1,4 @@
-"""Computes quantiles of merged histograms, with intervals over trials, and checks the number of samples beyond a
-quantile."""
+"""Computes quantiles of merged histograms with intervals, and checks whether enough samples lie beyond a quantile."""
 
 import math
 from collections.abc import Sequence
@@ -12,28 +11,28 @@ from weir.stats.bootstrap import MIN_BLOCKS, bootstrap_weights, percentile_ranks
 from weir.stats.mean import Array
 
 SAMPLES_BEYOND = 100
-"""Minimum number of samples beyond a quantile that weir prints."""
+"""weir prints a quantile only if at least this number of samples lies beyond the quantile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """A quantile of `samples` samples: the share `probability` lies below `value`. `value` is None without samples."""
+    """A quantile: the share `probability` of all samples is at most `value`. `value` is None without samples."""
 
     probability: float
     value: float | None
     samples: int
     low: float | None = None
-    """Lower end of the interval over trials. None with too few trials."""
+    """Lower end of the bootstrap interval over trials. None with fewer than `MIN_BLOCKS` trials, or if `value` is 0."""
     high: float | None = None
 
     @property
     def supported(self) -> bool:
-        """Whether enough samples lie beyond the value to print it."""
+        """Whether enough samples lie beyond the quantile (`is_supported`). weir prints only such quantiles."""
         return self.value is not None and is_supported(self.samples, self.probability)
 
 
 def is_supported(samples: int, probability: float) -> bool:
-    """Returns whether at least `SAMPLES_BEYOND` of `samples` lie beyond the quantile, on the side with fewer samples.
+    """Returns whether at least `SAMPLES_BEYOND` samples lie beyond the quantile, on the side with fewer samples.
 
     >>> is_supported(10_000, 0.99), is_supported(9_999, 0.99)
     (True, False)
@@ -48,7 +47,7 @@ def merge_quantiles(parts: Sequence[bytes], probabilities: Sequence[float]) -> l
 
     The function merges histograms, because the mean of two p99 is not a p99. Values have the histograms' three
     significant digits. The bootstrap resamples whole trials, because the requests of a trial share a process and its
-    memory layout. An interval from single requests would be far too narrow.
+    memory layout. If the bootstrap resampled single requests, the interval would be far too narrow.
     """
     found = samples_of(parts)
     if not len(found.often):
@@ -93,7 +92,7 @@ def quantiles_by_group(
 
 
 def _counts(group: Integers, bucket: Integers, count: Integers, groups: int) -> tuple[Array, Array]:
-    """Returns the values of all buckets from the lowest to the highest non-empty bucket, and each group's counts."""
+    """Returns the buckets' values, from the lowest to the highest non-empty bucket, and each group's counts in them."""
     lowest = int(bucket.min(initial=0))
     width = int(bucket.max(initial=0)) - lowest + 1
     counts = np.bincount(group * width + (bucket - lowest), weights=count, minlength=groups * width)
@@ -102,18 +101,18 @@ def _counts(group: Integers, bucket: Integers, count: Integers, groups: int) -> 
 
 
 def _wanted(samples: Array, probabilities: Sequence[float]) -> Array:
-    """Returns the cumulative count at each quantile: a row for each number of samples, a column for each quantile."""
+    """Returns the number of samples up to each quantile: a row for each item of `samples`, a column per quantile."""
     # Rounding must not require one sample too many.
     wanted: Array = np.ceil(np.outer(samples, probabilities) - 1e-6)
     return wanted
 
 
 def _ends(below: Array, probabilities: Sequence[float]) -> Integers:
-    """Returns the buckets at both ends of each quantile's interval over the draws, without `small_sample_inflation`.
+    """Returns the buckets at both ends of each quantile's interval over the draws, before `small_sample_inflation`.
 
-    A draw's quantile lies in the first bucket whose cumulative count is large enough. So the n-th lowest quantile of
-    all draws lies in the first bucket in which n draws have enough samples. Bisection over buckets finds this bucket
-    without computing the quantile of any draw.
+    A draw's quantile lies in the first bucket with a large enough cumulative count of the draw. So the n-th lowest
+    quantile of all draws lies in the first bucket at which the cumulative counts of n draws are large enough. Bisection
+    finds this bucket without computing the quantile of any draw.
     """
     drawn = bootstrap_weights(len(below)).T
     # A row for each end of each quantile, a column for each draw.

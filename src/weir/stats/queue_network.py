@@ -1,4 +1,4 @@
-"""Computes the response times of tiers with several machines each, at a given rate, by formula and by simulation."""
+"""Computes a system's response times at a given rate, by formula and by simulation. Each tier has several machines."""
 
 import heapq
 import math
@@ -16,7 +16,7 @@ _RELAXATIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The machines of one tier. Each of n machines gets every n-th request."""
+    """The machines of one tier. The machines get requests in turn."""
 
     machine: Station
     machines: int
@@ -32,7 +32,7 @@ class Fleet:
 
 
 def mean_response_s(fleets: Sequence[Fleet], rate_rps: float, delay_s: float = 0.0) -> float:
-    """Returns the mean response time of an open system: the tiers' M/M/m queues (Erlang C) and a fixed delay.
+    """Returns the mean response time of an open system: the sum over the tiers' M/M/m queues (Erlang C), plus a delay.
 
     Each machine gets an equal part of Poisson arrivals. Returns infinity if a tier is saturated. (Lazowska et al.,
     Quantitative System Performance, 1984, chapter 6; Erlang, 1917.)
@@ -65,13 +65,13 @@ def simulate_response_times(
     of the Poisson arrivals. So a machine's inter-arrival times are sums of n exponential times, and its queue is
     E_n/M/m. All machines of a tier are statistically alike, so one simulated machine gets all simulated requests.
 
-    The model assumes Poisson arrivals at every tier, and independent times between tiers. The assumption is exact for
-    tiers of one machine with one server (Burke, 1956; Reich, 1957). Otherwise departures are nearly Poisson, but
-    slightly more regular. The simulated times are then too long, by up to 3 % in a comparison with a simulation of all
-    machines.
+    The simulation assumes Poisson arrivals at every tier, and that a request's times in different tiers are
+    independent. Both are true for tiers of one machine with one server (Burke, 1956; Reich, 1957). Departures from
+    other tiers are slightly more regular than Poisson arrivals. The simulated times are then up to 3 % longer than in a
+    simulation of all machines.
 
-    `rate_rps` must be below the maximum throughput of every tier. `requests` excludes the requests that fill the
-    queues.
+    `rate_rps` must be below the maximum throughput of every tier. `requests` is the number of returned times. The
+    simulation starts with additional requests that fill the queues.
     """
     times = np.full(requests, delay_s)
     for tier, fleet in enumerate(fleets):
@@ -89,8 +89,9 @@ def simulate_response_times(
 def _count_fill_requests(busy: float, servers: int) -> int:
     """Returns the number of requests after which the empty start no longer influences a machine's queue.
 
-    The relaxation time of M/M/1 is S ÷ (1 - √ρ)² (Cohen, The Single Server Queue, 1969). m servers have the relaxation
-    time of one server with their total speed, but at least S. More regular arrivals shorten the relaxation time.
+    The relaxation time of M/M/1 is S ÷ (1 - √ρ)², with service time S and utilisation ρ (Cohen, The Single Server
+    Queue, 1969). m servers count as one server that is m times as fast, but their relaxation time is at least S. More
+    regular arrivals shorten the relaxation time.
     """
     return math.ceil(_RELAXATIONS * busy * max(servers, 1 / (1 - math.sqrt(busy)) ** 2))
 

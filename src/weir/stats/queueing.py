@@ -9,7 +9,7 @@ import numpy as np
 from weir.stats.mean import Array, Estimate, mean_interval, t_quantile
 
 _MIN_SPAN = 1.5
-"""Minimum ratio of the highest to the lowest throughput for an estimate from the slope."""
+"""Minimum ratio of the highest to the lowest throughput. With a smaller ratio, the slope is mostly noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,26 +18,26 @@ class Demand:
 
     per_request_s: Estimate
     idle: float
-    """Utilisation without requests: the intercept, in busy seconds per second. 0 if the loads are too similar."""
+    """Work without requests, in busy seconds per second: the intercept of the fitted line. 0 if `is_slope` is false."""
     is_slope: bool
-    """Whether the demand is the slope over several loads, without idle work. Otherwise: busy time ÷ requests."""
+    """True: the demand is the slope of busy time over throughput, without idle work. False: busy time ÷ requests."""
 
 
 def estimate_service_demand(
     busy: Sequence[float], throughput: Sequence[float], loads: Sequence[int] = ()
 ) -> Demand | None:
-    """Estimates a tier's service demand from trials under different loads: the slope of its busy time over throughput.
+    """Estimates a tier's service demand from trials under different loads: the slope of busy time over throughput.
 
     The model is U = U₀ + D·X: the utilisation law plus idle work (Denning & Buzen, ACM Computing Surveys 1978). If all
     loads have about the same throughput, the slope is noise. Then D is the mean of U ÷ X. Returns None without trials.
 
-    For each trial, `busy` has the CPU seconds per second, `throughput` the requests per second, and `loads` the load.
-    Without `loads`, each trial counts as another load. Differences between trials of one load are noise. Raises
-    ValueError if lengths differ, or if a throughput is not positive.
+    For each trial, `busy` has the CPU seconds per second, `throughput` the requests per second, and `loads` the load's
+    number. Trials of one load differ only by noise. Without `loads`, each trial has a different load. Raises ValueError
+    if lengths differ, or if a throughput is not positive.
     """
     pairs = list(zip(busy, throughput, strict=True))
     if any(not x > 0 for _, x in pairs):
-        raise ValueError("expected positive throughput")
+        raise ValueError(f"found throughput {throughput!r}, expected only positive numbers")
     if not pairs:
         return None
     used, rates = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
@@ -65,11 +65,11 @@ class Station:
     demand_s: float
     """Time of one server that a request needs, summed over the request's visits."""
     servers: float
-    """Number of CPUs, or the quota."""
+    """Number of CPUs, or the CPU quota. May be fractional."""
 
     @property
     def width_rps(self) -> float:
-        """Maximum throughput: m ÷ D."""
+        """Maximum throughput: `servers` ÷ `demand_s`."""
         return math.inf if self.demand_s <= 0 else self.servers / self.demand_s
 
 
@@ -81,7 +81,7 @@ def round_up_servers(station: Station) -> tuple[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class ClosedPrediction:
-    """Prediction for a closed system with a number of users."""
+    """Predicted throughput and response time of a closed system with `users` users."""
 
     users: int
     throughput_rps: float
@@ -98,7 +98,7 @@ def solve_closed_system(stations: Sequence[Station], users: int, think_s: float 
     processor sharing. Raises ValueError if `users` is below 1, or if there is neither a station nor a think time.
     """
     if users < 1 or (not stations and think_s <= 0):
-        raise ValueError("expected at least one user, and a station or a think time")
+        raise ValueError(f"found {users} users, expected at least one user, and a station or a think time")
     servers = [round_up_servers(station) for station in stations]
     queue = np.zeros(len(stations))
     # For each station the probabilities that 0, 1, …, m − 1 of its servers are busy.
@@ -119,8 +119,8 @@ def solve_closed_system(stations: Sequence[Station], users: int, think_s: float 
 
 
 def _busy_servers(before: Array, used: float, servers: int) -> Array:
-    """Returns the probabilities of 0, 1, … busy servers after one more user. `used`: the mean number of busy
-    servers."""
+    """Returns the probabilities of 0, 1, … busy servers with one user more than in `before`. `used`: the mean number of
+    busy servers."""
     now = np.zeros(servers)
     now[1:] = used / np.arange(1, servers) * before[:-1]
     idle = 1 - (used + float(np.arange(servers - 1, 0, -1) @ now[1:])) / servers

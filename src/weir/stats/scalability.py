@@ -1,4 +1,4 @@
-"""The universal scalability law: growth of throughput with concurrency, its peak, and what limits it."""
+"""Fits the universal scalability law: how throughput depends on concurrency, and what limits throughput."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from weir.stats.bootstrap import MIN_BLOCKS
 from weir.stats.mean import Array, Estimate, t_quantile
 
 MIN_POINTS = 5
-"""Minimum number of concurrencies. With 4 points and 3 parameters, 1 degree of freedom cannot detect a poor fit."""
+"""Minimum number of concurrencies for a fit. With 4 points, a fit of 3 parameters is never visibly poor."""
 POOR_FIT = 0.05
 """A fit is poor only if its mean relative distance from the measured means exceeds this share."""
 _NOISE_SIGMAS = 3.0
@@ -53,7 +53,7 @@ class Scalability:
 
     @property
     def knee(self) -> float | None:
-        """Concurrency at which throughput would reach its maximum if every user had the throughput of a single user.
+        """Concurrency at which throughput would reach the maximum if every user had the throughput of a single user.
 
         Beyond the knee, additional users mostly wait for each other (Kleinrock, 1979). None if throughput grows without
         bound, or if a single user already reaches the maximum.
@@ -71,10 +71,10 @@ class Scalability:
 def fit_scalability(throughput: Sequence[Mapping[float, float]]) -> Scalability | None:
     """Fits the law to throughput over concurrency. Returns None with fewer than `MIN_POINTS` concurrencies.
 
-    N/X = (1 + α(N−1) + βN(N−1))/γ is linear in 1/γ, α/γ and β/γ, all of them non-negative. So the fit is a bounded
-    least-squares problem with one solution and without starting values. The residuals are relative. The intervals are
-    Student's, from a jackknife that leaves out one block at a time. (Gunther, Guerrilla Capacity Planning, 2007,
-    chapter 5.)
+    N/X = (1 + α(N−1) + βN(N−1))/γ is linear in 1/γ, α/γ and β/γ, which are not negative. So the fit is a bounded
+    least-squares problem with one solution, and needs no starting values. The fit minimises relative distances. The
+    intervals are Student's, from a jackknife that leaves out one block at a time. (Gunther, Guerrilla Capacity
+    Planning, 2007, chapter 5.)
 
     `throughput` has a dict for each block, from concurrency to requests per second. A block may lack concurrencies.
     Raises ValueError if a concurrency is below 1, or if a throughput is not positive.
@@ -84,7 +84,7 @@ def fit_scalability(throughput: Sequence[Mapping[float, float]]) -> Scalability 
     if any(place < 1 for place in places) or any(
         not (value > 0 and math.isfinite(value)) for block in blocks for value in block.values()
     ):
-        raise ValueError("expected concurrencies of at least 1 and positive throughput")
+        raise ValueError(f"found {blocks!r}, expected concurrencies of at least 1 and positive throughput")
     if len(places) < MIN_POINTS:
         return None
     axis = np.array(places, dtype=np.float64)

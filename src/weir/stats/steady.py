@@ -5,12 +5,12 @@ adaptations to real servers:
 
 - *Spikes.* A pause of a few intervals is not a new level. The median of the neighbourhood replaces values far from this
   median (Hampel 1974). A change that lasts longer than half of the neighbourhood stays.
-- *Autocorrelation.* Neighbouring intervals have similar throughput, so their mean varies more than with independent
-  noise. The penalty grows like the variance of a mean: by (1 + r) ÷ (1 − r), with r the lag-1 autocorrelation.
-- *Size.* With enough points any change is detectable, so levels that differ by less than the tolerance are one level.
+- *Autocorrelation.* Neighbouring intervals have similar throughput, so a mean varies more than with independent noise.
+  The factor (1 + r) ÷ (1 − r) enlarges the variance of a mean and the penalty; r is the lag-1 autocorrelation.
+- *Small changes.* Many points make even tiny changes detectable, so levels within the tolerance count as one level.
 
-In a simulation (`tests/stats/test_steady.py`), two series had 60 points and noise of 3 %. False changes occurred in
-fewer than 1 of 100 trials with independent noise, in about 3 with r = 0.3, and in about 11 with r = 0.6.
+A simulation (`tests/stats/test_steady.py`) had trials of two series with 60 points and noise of 3 %. The share of
+trials with false changes was below 1 % with independent noise, about 3 % with r = 0.3, and about 11 % with r = 0.6.
 """
 
 import math
@@ -26,9 +26,9 @@ from weir.stats.mean import Array, Estimate, drift
 POINTS = 30
 """Minimum number of points of a series for a search for change points."""
 TOLERANCE = 0.02
-"""Maximum relative difference of levels that count as equal, and maximum relative change of a level without drift."""
+"""Levels that differ by at most this share count as equal. A level that changes by at most this share has no drift."""
 MIN_STEADY_SHARE = 0.5
-"""Minimum length of the last level, as a share of the series."""
+"""Minimum length of the last level of a steady series, as a share of the series."""
 _SHORTEST = 4
 """Minimum number of points of a level."""
 _NEIGHBOURS = 11
@@ -40,8 +40,8 @@ _MAX_AUTOCORRELATION = 0.8
 """Maximum autocorrelation that the penalty uses. A higher value comes from changes of level."""
 _KEPT = 0.9
 _KEPT_VARIANCE = 0.6231
-"""Variance of the nine tenths of normal numbers that are closest to 0, divided by the variance of all: 1 − 2·z·φ(z) ÷
-0.9 with z = 1.645."""
+"""Variance of the nine tenths of normal numbers that are closest to 0, divided by the variance of all numbers:
+1 − 2·z·φ(z) ÷ 0.9 with z = 1.645."""
 _NORMAL_MAD = 1.4826
 """Standard deviation of a normal distribution ÷ its median absolute deviation."""
 
@@ -55,7 +55,7 @@ class SteadyState:
     begin: int
     """Index of the first point after the last change."""
     drift: Estimate | None
-    """Largest drift of a series from `begin` to the end, relative to its mean. None with too few points."""
+    """Largest drift of a series from `begin` to the end, relative to the series' mean. None with too few points."""
     points: int
 
     @property
@@ -65,7 +65,7 @@ class SteadyState:
 
     @property
     def drifts(self) -> bool:
-        """Whether the last level changes by more than the tolerance, with the whole interval of its drift."""
+        """Whether the whole interval of `drift` lies beyond the tolerance."""
         return _is_beyond(self.drift)
 
     @property
@@ -91,11 +91,11 @@ def find_change_points(values: Sequence[float]) -> list[int]:
 def find_steady_state(series: Sequence[Sequence[float]]) -> SteadyState:
     """Finds the common steady state of several series of one length, such as throughput and response time.
 
-    Raises ValueError if there is no series, lengths differ, a series has fewer than `POINTS` values, or one is not
-    finite.
+    Raises ValueError if there is no series, if lengths differ, if a series has fewer than `POINTS` values, or if a
+    value is not finite.
     """
     if not series or len({len(values) for values in series}) != 1:
-        raise ValueError("expected at least one series, all of the same length")
+        raise ValueError(f"found lengths {[*map(len, series)]}, expected at least one series, and equal lengths")
     points = len(series[0])
     changes = sorted({change for values in series for change in find_change_points(values)})
     begin = changes[-1] if changes else 0
@@ -111,7 +111,7 @@ def _is_beyond(moved: Estimate | None) -> bool:
 
 
 def _without_spikes(observed: Array) -> Array:
-    """Returns the series with each value far from the median of its neighbourhood replaced by this median."""
+    """Returns the series without spikes: the median of the neighbourhood replaces each value far from this median."""
     padded = np.pad(observed, _NEIGHBOURS // 2, mode="reflect")
     median = np.median(np.lib.stride_tricks.sliding_window_view(padded, _NEIGHBOURS), axis=1)
     apart = np.abs(observed - median)
@@ -148,8 +148,9 @@ def _apart(observed: Array, changes: Iterable[int]) -> list[int]:
 def _noise(observed: Array) -> tuple[float, float]:
     """Returns the standard deviation of a series around its levels, and its lag-1 autocorrelation.
 
-    Both results come from differences of values, because a change of level affects few differences. With lag 1 their
-    variance is 2σ²(1 − r), with lag 2 it is 2σ²(1 − r²). The largest tenth, with the changes of level, does not count.
+    Both results come from differences of values, because a change of level affects few differences. The variance of
+    differences is 2σ²(1 − r) with lag 1, and 2σ²(1 − r²) with lag 2. The variance excludes the largest tenth of the
+    differences, which contains the changes of level.
     """
     near, far = (_trimmed_variance(observed[lag:] - observed[:-lag]) for lag in (1, 2))
     if near == 0:

@@ -1,6 +1,6 @@
 """Estimates the components of a figure's variance: within trials, between trials, and between blocks.
 
-The largest component shows the need of a study: longer loads, more trials, or measurements on another day.
+The largest component shows how to reduce the variance: by longer loads, by more trials, or by more blocks.
 """
 
 import math
@@ -12,17 +12,17 @@ import numpy as np
 from weir.stats.mean import Array
 
 _BATCHES = 10
-"""Number of batches of a series. The means of batches count as independent (Law & Carson, Operations Research 1979)."""
+"""Number of equal parts (batches) of a series. Batch means count as independent (Law & Carson, Oper. Res. 1979)."""
 
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
-    """Relative standard deviations of one trial's figure by source of noise, whose squares add up to the total."""
+    """Relative standard deviations of one trial's figure, by source of noise. Their squares add up to the variance."""
 
     within: float
     """Noise of the mean within a trial's window. A longer load reduces this noise."""
     between_trials: float
-    """Further differences between fresh processes in one block. More trials average out these differences."""
+    """Differences between fresh processes in one block, beyond `within`. More trials average out these differences."""
     between_blocks: float
     """Common change of all systems in a block. Comparisons within blocks cancel this change."""
     trials: int
@@ -45,21 +45,21 @@ def relative_standard_error(values: Sequence[float] | Array) -> float | None:
 def estimate_variance_components(
     logarithms: Sequence[Sequence[float]], errors: Sequence[float]
 ) -> VarianceComponents | None:
-    """Estimates the variance components by analysis of variance, with a level for each system.
+    """Estimates the variance components by analysis of variance, with a separate mean for each system.
 
     The model is ln X = m_c + B_b + e_cb for system c in block b, with one trial of each system in each block. The mean
     square between blocks estimates σ²_trial + (systems)·σ²_block. The residual mean square estimates σ²_trial, which
     includes the variance within trials.
 
-    `logarithms` has the natural logarithm of each system's figure for each block, in the same order. `errors` has the
-    relative standard error of each trial's mean, in any order. Returns None with fewer than two blocks or two systems,
-    because blocks and trials are then inseparable. Raises ValueError if lengths differ, or if a value is not finite.
+    `logarithms` has a row for each block: the natural logarithms of the systems' figures, in the same order of systems.
+    `errors` has the relative standard error of each trial's mean, in any order. Returns None with fewer than two blocks
+    or two systems, because blocks and trials are then inseparable. Raises ValueError if a value is missing or infinite.
     """
     if len(logarithms) < 2 or min(map(len, logarithms)) < 2:
         return None
     table: Array = np.array(logarithms, dtype=np.float64)
     if table.ndim != 2 or not np.isfinite(table).all():
-        raise ValueError("expected one finite value of every system in every block")
+        raise ValueError("found a value that is missing or not finite, expected a value of every system in every block")
     blocks, systems = table.shape
     residuals = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
     of_trials = float((residuals**2).sum()) / ((blocks - 1) * (systems - 1))

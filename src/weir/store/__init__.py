@@ -1,5 +1,5 @@
-"""The run file: one SQLite file for each run. weir writes the file during the run, and all later steps read it. Only
-this package contains the file's schema (`docs/reference/run-file.md`). Its functions use the types of `weir.model`."""
+"""The run file: one SQLite file for each run. weir writes the run file during the run, and reports read the run file.
+Only this package contains the schema (`docs/reference/run-file.md`). Its functions use the types of `weir.model`."""
 
 from weir.store.connection import RUN_FILE_NAME, find_run
 from weir.store.handoff import AwayRun, away

@@ -1,5 +1,5 @@
-"""Finds and opens run files, and turns SQLite's errors into messages with a next step. Reading works while a writer
-writes the file (WAL), on a read-only medium, and after a writer was killed."""
+"""Finds and opens run files, and turns SQLite's errors into messages with a next step. weir can read a run file while a
+writer writes the file (WAL), on a read-only medium, and after the writer was killed."""
 
 import shutil
 import sqlite3
@@ -18,7 +18,7 @@ _NEXT_STEP = "name a run folder that `weir run` created, or run the study again"
 
 def find_run(path: Path) -> Path:
     """Returns the run file `path`, or `run.weir` in the folder `path`. Raises UsageError if neither exists."""
-    hint = "weir run STUDY creates a run folder"
+    hint = "to create a run folder: weir run STUDY"
     if path.is_dir():
         inside = path / RUN_FILE_NAME
         if inside.is_file():
@@ -32,7 +32,7 @@ def find_run(path: Path) -> Path:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turns errors from reading the file at `path` into a WeirError that names the file."""
+    """Runs a `with` block that reads the file at `path`. Turns errors into a WeirError that names the file."""
 
     def of_kind(found: str, expected: str = "a weir run file") -> UsageError:
         return UsageError(f"{path}: found {found}, expected {expected}", hint=_NEXT_STEP)
@@ -68,7 +68,7 @@ def check_identity(connection: sqlite3.Connection, path: Path) -> None:
 
 @dataclass(slots=True)
 class ReadOnly:
-    """A read-only connection, and the temporary copy of the file if the connection needs a copy."""
+    """A read-only connection. `copy`: folder with a temporary copy of the file, if SQLite cannot read the original."""
 
     connection: sqlite3.Connection
     copy: "tempfile.TemporaryDirectory[str] | None" = None
@@ -99,7 +99,7 @@ def open_read_only(path: Path) -> ReadOnly:
         try:
             return ReadOnly(_connect(path))
         except sqlite3.OperationalError:
-            # A file in WAL mode needs a shared-memory file beside it, which a read-only medium cannot have.
+            # A file in WAL mode needs a shared-memory file in the same folder. A read-only medium cannot have one.
             log = path.with_name(path.name + "-wal")
             if not log.exists() or log.stat().st_size == 0:
                 return ReadOnly(_connect(path, immutable=True))

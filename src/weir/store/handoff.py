@@ -1,5 +1,5 @@
-"""Hands a run file to another machine that continues the run. weir sends the file's content, and later replaces the
-file with the returned content in one transaction. Until then, the local file does not change."""
+"""Hands a run file to another machine, which continues the run. weir sends the content of the local file. When the run
+file returns, weir replaces the local file in one transaction. Until then, the local file does not change."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ class AwayRun:
 
     path: Path
     content: bytes
-    """Content of the run file, complete even after the writer was killed."""
+    """Content of the run file. The content is complete even if the run file's writer was killed."""
 
     def take_back(self, returned: Path) -> None:
-        """Replaces the local run file with the returned file, completely or not at all. Readers that have the file open
-        see the new content. Raises TargetError if the returned file is another run, or lacks a trial that the local
-        file has. Raises WeirError if the returned file cannot be read, or if the local file cannot be written."""
+        """Replaces the local run file with the returned file, completely or not at all. Open readers of the local file
+        see the new content. Raises TargetError if the returned file belongs to a different run, or lacks a trial of the
+        local file. Raises WeirError if weir cannot read the returned file, or cannot write the local file."""
         with closing(open_read_only(returned)) as source:
             with closing(open_read_only(self.path)) as here:
                 missing = _finished(here.connection, self.path) - _finished(source.connection, returned)
@@ -36,7 +36,8 @@ class AwayRun:
 
 @contextmanager
 def away(path: Path) -> Iterator[AwayRun]:
-    """Yields the run for another machine. Raises UsageError if `path` is not a run file, or has another writer."""
+    """Locks the run, and yields the run for another machine. Raises UsageError if `path` is not a run file, or if
+    another weir has locked the run."""
     with locked_folder(path):
         with closing(open_read_only(path)) as source, explained(path), closing(sqlite3.connect(":memory:")) as copy:
             source.connection.backup(copy)
@@ -45,7 +46,7 @@ def away(path: Path) -> Iterator[AwayRun]:
 
 
 def _finished(connection: sqlite3.Connection, path: Path) -> set[tuple[int, int]]:
-    """Returns id and start time of each finished trial, and of the run as the id 0."""
+    """Returns pairs of id and start time: one for each finished trial, and one with the id 0 for the run."""
     with explained(path):
         return {
             (0, connection.execute("SELECT started_unix_ns FROM run").fetchone()[0]),

@@ -1,6 +1,6 @@
-"""Writes histogram logs for other tools: each interval's response times in HdrHistogram's text format. The format is
-version 1.3 of `HistogramLogWriter`: comments with the start time, a legend, and a line for each interval. A line has
-start and length in seconds, maximum in milliseconds, and histogram in nanoseconds (V2, deflated, base64)."""
+"""Writes the response times of each interval to a histogram log, which HdrHistogram's tools read. The text format is
+version 1.3 of `HistogramLogWriter`: comments with the start time, column names, and a line for each interval. A line
+has start and length in seconds, maximum in milliseconds, and histogram in nanoseconds (V2, deflated, base64)."""
 
 from datetime import datetime
 

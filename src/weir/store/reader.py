@@ -1,5 +1,5 @@
 """Reads the finished trials of a run file. For a load without a study, also reads the unfinished trial. The reader
-never changes the file. Reading works during a run, on a read-only medium, and after a writer was killed."""
+never changes the file. The reader works during a run, on a read-only medium, and after the writer was killed."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -24,11 +24,11 @@ _READINGS: dict[type, tuple[str, str]] = {
     NetworkSampleRow: ("network_sample", "t_s, name"),
     MachineSampleRow: ("machine_sample", "t_s"),
 }
-"""Table and sort order of each row type."""
+"""Table and sort columns of each row type."""
 
 
 class RunReader:
-    """An open run file. Use it as a context manager, or call `close`."""
+    """An open run file. The caller uses the reader as a context manager, or calls `close`."""
 
     info: RunInfo
     ended: Literal["complete", "interrupted"] | None
@@ -70,8 +70,8 @@ class RunReader:
             return list(cache["trials"])
 
     def unfinished(self) -> Trial | None:
-        """Returns the unfinished trial of a single load, without a summary. Returns None for a study or a finished
-        load."""
+        """Returns the unfinished trial of a load without a study. This trial has no summary. Returns None for a study,
+        or for a finished load."""
         if not self.info.is_load:
             return None
         cells = {cell.id: cell for cell in self.cells()}
@@ -93,7 +93,7 @@ class RunReader:
             return intervals
 
     def answered(self, trial_id: int) -> rows.Answered:
-        """Returns the number of responses in each interval, sorted by time. This is much faster than `intervals`."""
+        """Returns the number of responses in each interval, sorted by time. Much faster than a call of `intervals`."""
         # Imported here because `weir load` does not need it.
         import numpy as np
 
@@ -109,7 +109,7 @@ class RunReader:
             return answered.get(trial_id) or rows.Answered(*np.zeros((width, 0)))
 
     def interval_histograms(self, trial_id: int) -> list[bytes]:
-        """Returns histograms of each interval's response times (nanoseconds, HdrHistogram V2), sorted by time."""
+        """Returns a histogram of response times for each interval (nanoseconds, HdrHistogram V2), sorted by time."""
         with explained(self.path):
             return [data for (data,) in self._of_trial("interval", ("histogram",), trial_id, "idx")]
 
@@ -122,7 +122,7 @@ class RunReader:
         return list(map(partial(tuple.__new__, row_type), found))
 
     def tiers_on(self, node: str) -> frozenset[str]:
-        """Returns the tiers with processes on the machine `node`. Their readings have names that end with `@node`."""
+        """Returns the tiers with processes on the machine `node`. The names of these processes end with `@node`."""
         with explained(self.path):
             found = self._select("sample", ["DISTINCT tier"], "WHERE substr(name, -length(?1)) = ?1", (f"@{node}",))
         return frozenset(tier for (tier,) in found)
@@ -132,7 +132,7 @@ class RunReader:
             return [TrialEvent(*row) for row in self._of_trial("event", rows.EVENT.columns, trial_id, "t_s")]
 
     def histogram(self, trial_id: int, clock: str) -> bytes | None:
-        """Returns the histogram of one clock, such as `response_time_ns`, or None if the file lacks the histogram."""
+        """Returns a trial's histogram of one clock, such as `response_time_ns`. None if this histogram is missing."""
         with explained(self.path):
             found = self._of_trial("histogram", ("data",), trial_id, "clock", "AND clock = ?", clock)
         return found[0][0] if found else None
@@ -152,7 +152,8 @@ class RunReader:
 
     @contextmanager
     def _cache(self) -> Iterator[dict[Any, Any]]:
-        """Yields the cache of rows for several findings and charts. A write by another process empties the cache."""
+        """Yields the cache of rows, because several findings and charts read the same rows. Empties the cache first if
+        another process has written the file."""
         with explained(self.path):
             (version,) = self._open.connection.execute("PRAGMA data_version").fetchone()
             if version != self._version:

@@ -9,8 +9,8 @@ from weir.store.writer import RunWriter
 
 
 class Recorder(LoadObserver):
-    """An observer that writes intervals, samples and events, with times in seconds since the load's start. A lock
-    protects the recorder, because load and host have separate reader threads. Samples wait until the load starts."""
+    """An observer that writes intervals, samples and events, with times in seconds since the load's start. So samples
+    wait in memory until the load starts. A lock is necessary: load and host call the recorder from separate threads."""
 
     def __init__(self, writer: RunWriter, trial_id: int) -> None:
         self._writer = writer
@@ -19,7 +19,7 @@ class Recorder(LoadObserver):
         self._start_ns: int | None = None
         self.samples: list[Sample] = []
         self.samples_elsewhere: list[Sample] = []
-        """Samples of services on another machine, with times from this machine's clock."""
+        """Samples of services on another machine. weir converts their times to this machine's clock."""
 
     @property
     def has_started(self) -> bool:
@@ -27,7 +27,7 @@ class Recorder(LoadObserver):
 
     @property
     def start_ns(self) -> int:
-        """Time of the load's start on CLOCK_MONOTONIC, known after a load without an error."""
+        """Time of the load's start, in nanoseconds on CLOCK_MONOTONIC. Only available after the load has started."""
         assert self._start_ns is not None
         return self._start_ns
 
@@ -40,7 +40,7 @@ class Recorder(LoadObserver):
             self._keep(sample, self.samples_elsewhere)
 
     def on_start(self, started: LoadStarted) -> None:
-        """Sets the load's start, and writes the samples that arrived earlier."""
+        """Stores the time of the load's start, and writes the samples that arrived before the start."""
         with self._lock:
             self._start_ns = started.start_monotonic_ns
             for sample in (*self.samples, *self.samples_elsewhere):

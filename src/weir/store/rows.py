@@ -1,5 +1,5 @@
-"""Converts the types of `weir.model` to columns of the run file, and back. Intervals become named tuples without
-validation, because a long run has hundreds of thousands of them, and weir validated each before writing."""
+"""Converts the types of `weir.model` to columns of the run file, and back. The reader does not validate intervals: a
+long run has hundreds of thousands of intervals, and the writer has validated each interval."""
 
 import json
 from base64 import b64decode
@@ -36,8 +36,8 @@ TRIAL_COLUMNS = ("id", *BEGUN_COLUMNS, *RESULT.columns)
 
 
 class IntervalRow(NamedTuple):
-    """One interval of a trial, reported by the generator. Times are seconds since the load's start. Response times are
-    None if no request completed."""
+    """One interval of a trial, from the generator's report. `start_s` and `end_s` are seconds since the load's start.
+    Response times are None if no request completed."""
 
     idx: int
     start_s: float
@@ -66,12 +66,12 @@ INTERVAL = Codec(
     {"idx": "index"} | {f"{name}_us": f"response_time_us.{name}" for name in IntervalQuantiles.model_fields},
 )
 _ERRORS = IntervalRow._fields.index("errors")
-# Almost every interval is without errors.
+# Almost no interval has errors, so a comparison of texts saves most of the parsing.
 _NO_ERRORS, _NO_ERRORS_TEXT = MappingProxyType(ErrorCounts().model_dump()), ErrorCounts().model_dump_json()
 
 
 class Answered(NamedTuple):
-    """Number of responses in each interval of a trial, sorted by time. Times are seconds since the load's start."""
+    """Start, end and number of responses of each interval, sorted by time. Times are seconds since the load's start."""
 
     start_s: "NDArray[np.float64]"
     end_s: "NDArray[np.float64]"
@@ -83,7 +83,7 @@ class Answered(NamedTuple):
 
 
 def trial_from_row(row: Sequence[Any], cells: Mapping[int, Cell]) -> Trial:
-    """Returns a finished trial from the columns `TRIAL_COLUMNS`, without its histograms."""
+    """Returns a finished trial from the columns `TRIAL_COLUMNS`. The trial has no histograms."""
     id_, cell_id, block, position, attempt, started_unix_ns, *result = row
     fields = RESULT.decode(result)
     del fields["verdict.validity"]
@@ -97,7 +97,7 @@ def interval_row(trial_id: int, interval: Interval) -> Row:
 
 
 def interval_from_row(row: Sequence[Any]) -> IntervalRow:
-    """Returns an interval from the columns with the names of `IntervalRow`'s fields."""
+    """Returns an interval from the columns of `IntervalRow`, in the order of its fields."""
     text = row[_ERRORS]
     errors = _NO_ERRORS if text == _NO_ERRORS_TEXT else json.loads(text)
     return IntervalRow._make((*row[:_ERRORS], errors, *row[_ERRORS + 1 :]))

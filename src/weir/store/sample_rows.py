@@ -1,6 +1,6 @@
-"""Row types of samples, from which `schema` derives tables. Each field has the name and type of a field in the engine's
-record, and a test compares both. Rows are named tuples, because a run has hundreds of thousands of rows, and a
-dataclass takes ten times as long to create."""
+"""Row types for samples. `schema` derives tables from these types. Each field has the name and type of a field in the
+engine's record; a test compares row types and record. Rows are named tuples, because a run has hundreds of thousands of
+rows. Creating a dataclass object would take ten times as long."""
 
 from collections.abc import Iterator
 from operator import attrgetter
@@ -11,8 +11,8 @@ from weir.store.table import Row
 
 
 class SampleRow(NamedTuple):
-    """Resources of one started process and its descendants at one moment. Counts are cumulative. PSS is rarely
-    known."""
+    """Resource usage of one process group at one moment: a started process and its descendants. Counts are cumulative.
+    Most samples have no PSS."""
 
     t_s: float
     name: str
@@ -39,7 +39,7 @@ class SampleRow(NamedTuple):
 
 
 class UseRow(NamedTuple):
-    """The fields of `SampleRow` that charts draw. Reading only these fields halves the time."""
+    """The fields of `SampleRow` that charts draw. Reading these fields takes half the time of reading a `SampleRow`."""
 
     t_s: float
     name: str
@@ -52,7 +52,7 @@ class UseRow(NamedTuple):
 
 
 class CpuSampleRow(NamedTuple):
-    """Times of one CPU of the machine since boot, in seconds, at one moment."""
+    """Cumulative times of one CPU since boot, in seconds, at one moment."""
 
     t_s: float
     cpu: int
@@ -66,7 +66,7 @@ class CpuSampleRow(NamedTuple):
 
 
 class ThreadStateRow(NamedTuple):
-    """Threads with one name at one moment: their number, and cumulative thread-seconds by state."""
+    """Threads with the same name in one process group, at one moment: their number, and cumulative seconds by state."""
 
     t_s: float
     name: str
@@ -85,8 +85,8 @@ class ThreadStateRow(NamedTuple):
 
 
 class NetworkSampleRow(NamedTuple):
-    """Cumulative counters of a network namespace at one moment: the machine's (`name` is empty), or a process
-    group's."""
+    """Counters and numbers of sockets of a network namespace at one moment. `name`: process group of the namespace;
+    empty for the machine's namespace. Counters are cumulative."""
 
     t_s: float
     name: str
@@ -103,8 +103,8 @@ class NetworkSampleRow(NamedTuple):
 
 
 class MachineSampleRow(NamedTuple):
-    """Cumulative seconds in which the machine's tasks waited for resources, and the observer's cost. Pressure fields
-    are None if the kernel does not support PSI."""
+    """Cumulative seconds in which tasks of the machine waited for CPU, memory or I/O, and the observer's cost. Waiting
+    times are None if the kernel does not support PSI."""
 
     t_s: float
     cpu_some_s: float | None
@@ -130,8 +130,7 @@ _NO_PRESSURE, _NO_OBSERVER = (None,) * 6, (None,) * 3
 
 
 def split_sample(trial_id: int, t_s: float, sample: Sample) -> Iterator[tuple[str, Row]]:
-    """Yields the rows of a sample, each with the name of its table. A row is `trial_id` and the fields of a row
-    type."""
+    """Yields the rows of a sample, each with a table's name. A row has `trial_id` and the fields of a row type."""
     for group in sample.groups:
         yield "sample", (trial_id, t_s, *_GROUP(group))
         for pool in group.threads_by_state or ():

@@ -1,5 +1,5 @@
-"""Tables of the run file, derived from the types of their rows, and numbers that identify a run file. A change of a row
-type changes its table. Each change needs a higher `SCHEMA_NUMBER` and a line in `docs/reference/run-file.md`. A test
+"""Tables of the run file, and numbers that identify a run file. The tables are derived from row types, so a change of a
+row type changes a table. Each change needs a higher `SCHEMA_NUMBER` and a line in `docs/reference/run-file.md`. A test
 compares the tables with `tests/store/schema.sql`."""
 
 from weir.model.run_types import Cell, RunInfo, Trial, TrialEvent, TrialResult
@@ -8,10 +8,10 @@ from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSample
 from weir.store.table import Table, derive_columns
 
 APPLICATION_ID = 0x57454952
-"""The text 'WEIR' in the file's header, by which weir and the program `file` recognise run files."""
+"""The text 'WEIR' in the file's header. weir and the program `file` recognise run files by this text."""
 
 SCHEMA_NUMBER = 6
-"""Version of the schema. This weir does not read other versions."""
+"""Version of the schema. weir reads only run files with this version."""
 
 _ID = {"id": "INTEGER PRIMARY KEY"}
 _OF_TRIAL = {"trial_id": "INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE"}

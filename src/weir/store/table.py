@@ -1,5 +1,5 @@
-"""Converts records to rows of SQL tables, and back. Each field is a column, and the field's type determines the
-column's type. The module does not depend on particular tables, and does not open files."""
+"""Converts records to rows of SQL tables, and back. Each field of a record becomes a column, and the field's type
+determines the column's type. The module contains no particular table, and opens no file."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ _COLUMN_TYPES: dict[Any, str] = {bool: "INTEGER", int: "INTEGER", float: "REAL",
 
 
 def derive_columns(record: type, *, nullable: bool = False) -> dict[str, str]:
-    """Returns a dict from each field of `record` (a dataclass or named tuple) to the SQL of its column. A type that
-    SQLite lacks becomes JSON in a TEXT column. SQLite checks a `Literal` of strings. `nullable`: every column may be
-    null."""
+    """Returns a dict from each field of `record` (a dataclass or named tuple) to the SQL of the field's column. Values
+    of types that SQLite lacks become JSON in a TEXT column. For a `Literal`, SQLite allows only its texts. `nullable`:
+    every column may be null."""
     return {name: _derive_column(name, type_, nullable=nullable) for name, type_ in get_type_hints(record).items()}
 
 
@@ -38,8 +38,8 @@ def _drop_none(type_: Any) -> Any:
 
 
 class Codec:
-    """A converter from records to rows, and back. A field of a type that SQLite lacks becomes JSON. `paths` is a dict
-    from a column to its attribute's path, if the names differ. Example: `verdict.validity`."""
+    """Converts records to rows, and back. Values of types that SQLite lacks become JSON. `paths` is a dict from column
+    to attribute path, for columns whose attribute has a different name. Example of a path: `verdict.validity`."""
 
     def __init__(self, types: Mapping[str, Any], paths: Mapping[str, str] | None = None) -> None:
         self.columns = tuple(types)
@@ -51,7 +51,7 @@ class Codec:
         return tuple(map(_encode, self._types, self._values(record)))
 
     def decode(self, row: Sequence[Column]) -> dict[str, Any]:
-        """Returns a dict from attribute path to value. Raises ValueError if a column's value has the wrong type."""
+        """Returns a dict from attribute path to value. Raises ValueError if a value in `row` has the wrong type."""
         return dict(zip(self._paths, map(_decode, self.columns, self._types, row), strict=True))
 
 
@@ -92,7 +92,7 @@ class Table:
     name: str
     columns: Mapping[str, str]
     primary_key: tuple[str, ...] = ()
-    """Columns of a primary key with several columns. A key with a single column is part of the column's SQL."""
+    """Columns of the primary key, if several. The SQL of a single key column contains `PRIMARY KEY` itself."""
     index: tuple[str, ...] = ()
 
     @property

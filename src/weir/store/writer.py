@@ -1,6 +1,6 @@
-"""Writes a run file during the run. About once a second, the writer appends intervals, samples and events in one
-transaction, so that the disk does not disturb the measurement. Readers see a trial only after `finish_trial`. `resume`
-deletes unfinished trials."""
+"""Writes a run file during the run. The writer collects intervals, samples and events. About once a second, the writer
+appends the collected rows in one transaction, so that the disk does not disturb the measurement. Readers see a trial
+only after `finish_trial`. `resume` deletes unfinished trials."""
 
 import fcntl
 import json
@@ -32,19 +32,19 @@ _INSERTS = {table.name: table.insert for table in APPENDED}
 
 
 class RunWriter:
-    """The only writer of a run file. Several threads may call its methods. As a context manager, the writer closes the
-    run as complete, or as interrupted after an exception."""
+    """The only writer of a run file. Several threads may call the writer's methods. As a context manager, the writer
+    marks the run as complete at the end, or as interrupted after an exception."""
 
     def __init__(
         self, path: Path, connection: sqlite3.Connection, resources: ExitStack, info: RunInfo, cells: tuple[Cell, ...]
     ) -> None:
-        """Stores the parts of an open run file. Callers use `create` or `resume` instead."""
+        """Stores the arguments. Callers use `create` or `resume` instead of this constructor."""
         self.path = path
         self.info = info
         self.cells = cells
         self._connection = connection
         self._resources = resources
-        """Closes the connection, then unlocks the folder."""
+        """`_resources.close()` closes the connection, and then unlocks the folder."""
         self._lock = threading.RLock()
         self._pending: dict[str, list[Row]] = {table: [] for table in _INSERTS}
         self._flushed_at = time.monotonic()
@@ -52,9 +52,9 @@ class RunWriter:
 
     @classmethod
     def create(cls, path: Path, info: RunInfo, cells: Sequence[Cell]) -> Self:
-        """Creates a new run file at `path`, and its folder. Each run of a study has its own folder. Single loads may
-        share a folder, and weir never resumes them. Raises UsageError if the file exists, or if another weir writes
-        into the folder. Raises WeirError if the file cannot be written."""
+        """Creates a new run file at `path`, and the file's folder. Each run of a study needs a separate folder. Loads
+        without a study may share a folder, because weir never resumes them. Raises UsageError if the file exists, or if
+        another weir writes a run in the folder. Raises WeirError if weir cannot write the file."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -73,11 +73,11 @@ class RunWriter:
 
     @classmethod
     def resume(cls, path: Path) -> Self:
-        """Opens an earlier run to continue it, and deletes its unfinished trials. Raises UsageError if the file is
-        missing, is not a run file, or has another schema, or if another weir writes the run."""
+        """Opens an earlier run so that weir can continue the run. Deletes the unfinished trials. Raises UsageError if
+        the file is missing, is not a run file, or has another schema, or if another weir writes the run."""
         if not path.is_file():
             problem = f"{path}: found no such file, expected a run file to resume"
-            raise UsageError(problem, hint="weir run STUDY starts a new run")
+            raise UsageError(problem, hint="to start a new run: weir run STUDY")
         with ExitStack() as resources:
             resources.enter_context(locked_folder(path))
             with explained(path):
@@ -91,13 +91,13 @@ class RunWriter:
             return cls(path, connection, resources.pop_all(), info, cells)
 
     def add_cells(self, cells: Sequence[Cell]) -> None:
-        """Adds cells that the run plans after its start."""
+        """Adds cells that weir has planned after the start of the run."""
         with self._transaction() as connection:
             connection.executemany(_INSERT_CELL, map(rows.CELL.encode, cells))
         self.cells = (*self.cells, *cells)
 
     def begin_trial(self, cell: Cell, *, block: int, position: int, attempt: int, started_unix_ns: int) -> int:
-        """Adds an unfinished trial and returns its id. Readers see the trial only after its end."""
+        """Adds an unfinished trial and returns the trial's id. Readers see the trial only after `finish_trial`."""
         values = (cell.id, block, position, attempt, started_unix_ns)
         with self._transaction() as connection:
             cursor = connection.execute(insert_into("trial", rows.BEGUN_COLUMNS), values)
@@ -108,8 +108,7 @@ class RunWriter:
         self._append("interval", rows.interval_row(trial_id, interval))
 
     def add_sample(self, trial_id: int, t_s: float, sample: Sample) -> None:
-        """Appends a reading of the processes and the machine at `t_s` seconds since the load's start (negative: before
-        it)."""
+        """Appends a sample of processes and machine. `t_s`: seconds since the load's start (before: negative)."""
         for table, row in sample_rows.split_sample(trial_id, t_s, sample):
             self._append(table, row)
 
@@ -117,8 +116,8 @@ class RunWriter:
         self._append("event", (trial_id, *rows.EVENT.encode(event)))
 
     def finish_trial(self, trial_id: int, result: TrialResult) -> None:
-        """Writes the trial's result and pending rows, and marks the trial finished, in one transaction. Raises
-        ValueError if the trial was not started, or is already finished."""
+        """Writes the trial's result and all collected rows, and marks the trial as finished, in one transaction. Raises
+        ValueError if the trial has not been started, or is already finished."""
         assignments = ", ".join(f"{column} = ?" for column in rows.RESULT.columns)
         statement = f"UPDATE trial SET {assignments}, finished = 1 WHERE id = ? AND finished = 0"
         with self._transaction() as connection:
@@ -126,7 +125,7 @@ class RunWriter:
             histograms = [(trial_id, clock, data) for clock, data in result.histograms.items()]
             connection.executemany(insert_into("histogram", ("trial_id", "clock", "data")), histograms)
             if connection.execute(statement, (*rows.RESULT.encode(result), trial_id)).rowcount != 1:
-                raise ValueError(f"trial {trial_id}: not started or already finished, expected in progress")
+                raise ValueError(f"trial {trial_id}: found not started or already finished, expected unfinished")
         # Between trials the disk does not disturb a measurement. After the checkpoint, the trial survives a power cut.
         with self._lock, explained_write(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -149,7 +148,7 @@ class RunWriter:
                 with self._transaction() as connection:
                     self._write_pending(connection)
                     connection.execute("UPDATE run SET ended = ?, finished_unix_ns = ?", (ended, time.time_ns()))
-                # While another process reads the file, it stays in WAL mode, complete and readable.
+                # If another process reads the file, the file stays in WAL mode, and is complete and readable.
                 with suppress(sqlite3.OperationalError):
                     self._connection.execute("PRAGMA busy_timeout = 200")
                     self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -188,8 +187,8 @@ class RunWriter:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                # SQLite itself has rolled back if the disk is full. After Ctrl-C between two lines this runs when the
-                # generator is collected, and the file may be closed by then.
+                # If the disk is full, SQLite has already rolled back. After Ctrl-C between two lines, this code runs
+                # when Python collects the generator. The file may be closed by then.
                 with suppress(sqlite3.ProgrammingError):
                     if self._connection.in_transaction:
                         self._connection.execute("ROLLBACK")
@@ -198,11 +197,12 @@ class RunWriter:
 
 @contextmanager
 def explained_write(path: Path) -> Iterator[None]:
-    """Turns SQLite's errors into a NotWrittenError that names the file. Errors of the caller keep their type."""
+    """Runs a `with` block that writes the file at `path`. Turns SQLite's errors into a NotWrittenError that names the
+    file. Errors of other kinds do not change."""
     try:
         yield
     except sqlite3.DatabaseError as error:
-        raise NotWrittenError(f"{path}: cannot write: {error}", hint=_SPACE) from error
+        raise NotWrittenError(f"{path}: cannot write the run file: {error}", hint=_SPACE) from error
 
 
 def _serialize_new(info: RunInfo, cells: Sequence[Cell]) -> bytes:
@@ -215,7 +215,7 @@ def _serialize_new(info: RunInfo, cells: Sequence[Cell]) -> bytes:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Writes a file completely or not at all, so that `resume` works after the writer was killed."""
+    """Writes a file completely or not at all. If the writer is killed, `resume` never finds an incomplete file."""
     unfinished = path.with_name(f".{path.name}.new")
     try:
         with unfinished.open("wb") as file:
@@ -226,7 +226,7 @@ def _write_whole(path: Path, content: bytes) -> None:
     except OSError as error:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
-        raise NotWrittenError(f"{path}: cannot write: {error.strerror}", hint=_SPACE) from error
+        raise NotWrittenError(f"{path}: cannot write the run file: {error.strerror}", hint=_SPACE) from error
 
 
 @contextmanager
@@ -243,16 +243,16 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def locked_folder(path: Path) -> Iterator[None]:
-    """Locks the run folder for this writer. The kernel releases the lock when the process ends for any reason. The lock
-    is on the folder, because closing another descriptor of the file would drop SQLite's locks. Raises UsageError if
-    another weir holds the lock."""
+    """Locks the folder of the run file `path` for one writer. The kernel releases the lock when the process ends for
+    any reason. weir locks the folder and not the file: closing a descriptor of the file would release SQLite's locks.
+    Raises UsageError if another weir holds the lock."""
     descriptor = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
         problem = f"{path}: found another weir that writes this run, expected only one writer"
-        raise UsageError(problem, hint="wait until the other weir ends, or stop it") from error
+        raise UsageError(problem, hint="wait until the other weir ends, or stop the other weir") from error
     try:
         yield
     finally:
