@@ -204,7 +204,7 @@ def test_no_request_reaches_what_is_no_run_of_the_folder(served: Served, root: P
 def test_while_a_load_goes_on_nothing_is_computed(served: Served, root: Path) -> None:
     visitor = served(runs=RunFolder(root))
     visitor.board.begin_trial(TrialStarted(number=1, name="http://127.0.0.1/", point="4 connections"))
-    assert "after the end" in visitor.get("/found?run=one").json()["later"]
+    assert "after the end of the load" in visitor.get("/found?run=one").json()["later"]
     assert visitor.get("/report?run=one").status == 503
     assert visitor.get("/runs").status == 200
     visitor.board.end_trial(TrialEnded(validity="valid"))

@@ -108,7 +108,7 @@ def test_a_curve_of_one_stack_says_how_it_went_and_one_of_two_who_has_less(tmp_p
     with RunReader(write_run(tmp_path / "two.weir", replace(study, stacks=(FLASK, growing)))) as reader:
         (curve,) = build_curves(of_run(reader), reader.trials())
     cost = next(chart for chart in curve.charts if chart.title == "CPU time per request")
-    assert curve.chart_sentence(cost).startswith("At 64 connections Sanic has the least with ")
+    assert curve.chart_sentence(cost).startswith("At 64 connections, Sanic has the lowest value (")
 
 
 def test_stacks_that_no_amount_of_load_has_in_common_are_each_told(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_setting_that_is_varied_alone_has_curves_as_a_load_has(tmp_path: Path)
     assert re.search(r"cross at 1[45]\d threads", curve.sentence)
     throughput = next(chart for chart in curve.charts if chart.metric == "throughput_rps")
     assert re.fullmatch(
-        r"At 400 threads Flask has the least with 1,\d+ req/s, Sanic the most with \d,\d+ req/s\. "
+        r"At 400 threads, Flask has the lowest value \(1,\d+ req/s\), and Sanic has the highest \(\d,\d+ req/s\)\. "
         r"Sanic and Flask cross at 1[45]\d threads \(no interval\)\.",
         curve.chart_sentence(throughput),
     )

@@ -88,12 +88,12 @@ def test_every_chart_has_a_sentence_below_it_that_holds_its_figures(browser: Bro
         "Share of the intended requests that failed: the server 0.50 %. Highest rate in a slice: 300 per second of timeout (at 0.35 s)."
     )
     assert told["Requests in flight over time"].startswith(
-        "The highest number in each slice, at ends of intervals. At most: the server 3."
+        "Each value is the highest number in a slice, read at the ends of intervals. At most: the server 3."
     )
     assert told["Latency distribution"].startswith(
-        "A line ends if fewer than 100 samples lie beyond. The second line is the service time"
+        "A line ends if fewer than 100 samples are slower. The second line is the service time"
     )
-    assert told["CPU over time"] == "On average the server's app tier used 0.50 CPUs, 33 % of it in the kernel."
+    assert told["CPU over time"] == "On average the server's app tier used 0.50 CPUs, 33 % of this time in the kernel."
     assert (
         told["Utilisation of the machine's CPUs"]
         == "Busy on average under the server: CPU 0 (load) 60 %, CPU 1 60 %, steal 1.0 %."

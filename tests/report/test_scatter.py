@@ -32,7 +32,7 @@ def test_a_stack_lies_where_its_p99_and_its_costs_are(tmp_path: Path) -> None:
     # Faster stacks lie further left, cheaper stacks further down.
     assert sanic.spots[0].x < flask.spots[0].x
     assert sanic.spots[0].y > flask.spots[0].y
-    assert cpu.sentence.startswith("Sanic has the shortest p99 (")
+    assert cpu.sentence.startswith("Sanic has the lowest p99 (")
     assert " and the lowest cost (" in cpu.sentence
 
 

@@ -13,7 +13,7 @@ from weir.paths import find_data_folder
 
 @dataclass(frozen=True, slots=True)
 class AuditedLoad:
-    """One load in a file, with the laws that its figures violate."""
+    """One load in a file, and the laws that the figures of this load violate."""
 
     result: ReportedResult
     violations: tuple[Violation, ...]
@@ -33,8 +33,8 @@ def audit_file(
 ) -> tuple[str, list[AuditedLoad]]:
     """Returns the title and the audited loads of a file.
 
-    `name` is the path of a tool's report or of a file of claims, or the name of a table in weir.
-    The keyword arguments replace the file's description of the load.
+    `name` is the path of a tool's report or of a file of claims, or the name of a table of figures that weir contains.
+    A keyword argument replaces the value from the file; None keeps that value.
 
     Raises:
         UsageError: the file cannot be read, or has an unknown format.

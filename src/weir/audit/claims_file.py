@@ -1,8 +1,8 @@
 """Reads a file of claims: figures copied from a publication.
 
-Each figure is a text with all printed digits, which show its rounding: `"0.0060 s"`, `"14377 ms"`, `"7191.2708"`.
-A `[[table]]` adds the claims in a CSV file of the same folder. The names of the CSV columns are the keys of a claim.
-A column of times also has the unit in its name (`mean_ms`).
+A figure is a text with all printed digits, because the digits show the rounding: `"0.0060 s"`, `"7191.2708"`.
+A `[[table]]` names a CSV file in the same folder, with one claim in each row. The columns have the names of a claim's
+keys. The name of a column of times ends with the unit of the times (`mean_ms`).
 """
 
 import csv
@@ -49,7 +49,7 @@ Number = Annotated[str, AfterValidator(_number)]
 
 
 class Entry(Table):
-    """The figures of one load. The file's defaults replace missing figures."""
+    """The figures of one load. A missing figure has the value in the file's `defaults`."""
 
     tool: str | None = None
     users: int | None = Field(None, ge=1)
@@ -74,13 +74,13 @@ class NamedEntry(Entry):
 
 
 class CsvTable(Table):
-    """A CSV file that contains claims."""
+    """A CSV file of claims, with one claim in each row."""
 
     file: str
 
 
 class ClaimsFile(Table):
-    """The content of a file of claims. Each field has the name of its TOML key."""
+    """The content of a file of claims. The fields have the names of the TOML keys."""
 
     schema_: int = Field(alias="schema")
     title: str
@@ -90,7 +90,7 @@ class ClaimsFile(Table):
 
 
 def read_claims(path: Path) -> tuple[str, list[ReportedResult]]:
-    """Returns the title and the claims in a file.
+    """Returns the title of a file of claims, and its claims as reported results.
 
     Raises:
         UsageError: the file, or one of its CSV files, cannot be read or is invalid.
@@ -108,7 +108,7 @@ def _result(entry: NamedEntry, defaults: Entry) -> ReportedResult:
     figures: dict[str, Any] = {f"{key}_s": _figure(values.pop(key)) for key in _TIME_COLUMNS if key in values}
     if "throughput_rps" in values:
         figures["throughput_rps"] = Figure.printed(values.pop("throughput_rps"))
-    # The description of the load is exact: ramp and pause have no rounding.
+    # Ramp and pause have no rounding, because they are settings of the load and not measured.
     ramp_s, think_s = (figures.pop(key, Figure(0.0)).value for key in ("ramp_s", "think_s"))
     quantiles_s = {float(key[1:].replace("_", ".")) / 100: _figure(value) for key, value in quantiles}
     return ReportedResult(**values, **figures, ramp_s=ramp_s, think_s=Figure(think_s), quantiles_s=quantiles_s)

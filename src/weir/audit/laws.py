@@ -1,8 +1,8 @@
-"""Laws that hold for every load, measured by any tool. weir checks its own trials with the same laws (`trial_results`).
+"""Checks the figures of any tool against laws that hold for every load. weir also checks its own trials this way.
 
 Sources: Little 1961; Denning & Buzen 1978 (operational laws); Bhatia & Davis 2000 (largest standard deviation between
-two bounds). Each law allows for the rounding of its figures. A law returns its violations, or None if the result lacks
-a figure for the law.
+two bounds). Each check tolerates the rounding of the figures. The function of a law returns the law's violations, or
+None if the result lacks a figure that the law needs.
 """
 
 import math
@@ -15,18 +15,18 @@ from typing import Literal
 from weir.model.reported_result import Figure, ReportedResult
 
 AT_CAP = 0.95
-"""Share of the largest throughput that a load allows. Above this share, the load and not the server is the limit."""
+"""Share of the highest throughput that is possible under a load. From this share, the load limits the throughput."""
 SLACK = 0.002
-"""Relative tolerance in addition to rounding: the last responses arrive after the tool stops its clock."""
+"""Relative tolerance in addition to rounding, because the last responses may arrive after the tool's clock stops."""
 HEY_KEEPS = 1_000_000
-"""Maximum number of results that hey keeps. Its sums, and so its mean, include all results."""
+"""Maximum number of results that hey keeps. hey's sum of response times, however, includes all results."""
 _OTHER_REQUESTS = "These figures describe different requests."
 _COUNTED_WRONG = "One of the two counts leaves out requests, or counts some requests twice."
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A law that a result violates, or a limit that a result reaches."""
+    """A law that a result's figures violate, or the limit of a load that a result's throughput reaches."""
 
     kind: Literal["impossible", "capped"]
     law: str
@@ -41,12 +41,12 @@ Law = Callable[[ReportedResult], list[Violation] | None]
 
 
 def check_laws(*results: ReportedResult) -> list[list[Violation]]:
-    """Returns a list of violations for each result and law. Skips a law if the result lacks one of its figures."""
+    """Returns a list of violations for each result and law. Omits a law if the result lacks a necessary figure."""
     return [violations for result in results for law in _LAWS if (violations := law(result)) is not None]
 
 
 def find_violations(*results: ReportedResult) -> tuple[Violation, ...]:
-    """Returns all violations in results: impossible figures, and throughputs that the load limits."""
+    """Returns all violations of the results: impossible figures, and throughputs that the load limits."""
     return tuple(violation for violations in check_laws(*results) for violation in violations)
 
 
@@ -55,7 +55,7 @@ def _littles_law(result: ReportedResult) -> list[Violation] | None:
     users, rate_rps, mean_s, think_s = result.users, result.throughput_rps, result.mean_s, result.think_s
     if users is None or rate_rps is None or mean_s is None or rate_rps.low <= 0:
         return None
-    # A user's last pause may end after the load, so each user has at least one pause less than requests.
+    # A user's last pause may end after the load. So each user counts with one pause less than requests.
     requests = _requests(result)
     pauses = 1.0 if requests is None else max(0.0, 1 - users / requests)
     if mean_s.low <= users / rate_rps.low - think_s.low * pauses:
@@ -70,7 +70,7 @@ def _littles_law(result: ReportedResult) -> list[Violation] | None:
 
 
 def _requests(result: ReportedResult) -> float | None:
-    """Returns the printed number of requests, or a number from other figures; None if the number is unknown."""
+    """Returns the number of requests: as printed, or computed from other figures; None if neither is possible."""
     if result.requests:
         return result.requests
     if result.throughput_rps and result.duration_s and result.throughput_rps.low * result.duration_s.low > 0:
@@ -94,7 +94,7 @@ def _cause_of_mean(result: ReportedResult) -> str:
 
 
 def _most_of_the_load(result: ReportedResult) -> list[Violation] | None:
-    """Checks the throughput: a load lasts at least for the ramp and then for the last user's requests."""
+    """Checks the throughput against the shortest possible load: the ramp, then the last user's requests."""
     users, loops, rate_rps, ramp_s = result.users, result.loops, result.throughput_rps, result.ramp_s
     if users is None or loops is None or rate_rps is None or ramp_s <= 0:
         return None
@@ -136,7 +136,7 @@ def _mean_between_bounds(result: ReportedResult) -> list[Violation] | None:
 
 
 def _mean_among_quantiles(result: ReportedResult) -> list[Violation] | None:
-    """Checks the mean against its bounds: two neighbouring quantiles bound the times of the requests between them."""
+    """Checks that the mean lies in the range that the percentiles, the minimum and the maximum allow."""
     mean_s = result.mean_s
     if mean_s is None or len(result.quantiles_s) < 3:
         return None
@@ -146,7 +146,7 @@ def _mean_among_quantiles(result: ReportedResult) -> list[Violation] | None:
     if least_s <= mean_s.high and mean_s.low <= most_s:
         return []
     beyond = f"at least {_time(least_s)}" if mean_s.high < least_s else f"at most {_time(most_s)}"
-    found = f"By the printed percentiles, the mean is {beyond}, but the printed mean is {_time(mean_s.value)}."
+    found = f"The printed percentiles give a mean of {beyond}, but the printed mean is {_time(mean_s.value)}."
     others = "The mean and the percentiles describe different requests."
     cause = _cause_of_mean(result) if result.tool == "hey" else others
     return [_impossible("the mean lies among the percentiles", found, cause)]
@@ -167,7 +167,7 @@ def _order_of_quantiles(result: ReportedResult) -> list[Violation] | None:
 
 
 def _spread(result: ReportedResult) -> list[Violation] | None:
-    """Checks the standard deviation, which is largest if every time is equal to one of the two bounds."""
+    """Checks the standard deviation, which is largest if each time is either the shortest or the longest time."""
     mean_s, stdev_s, max_s = result.mean_s, result.stdev_s, result.max_s
     if mean_s is None or stdev_s is None or max_s is None:
         return None
@@ -175,7 +175,7 @@ def _spread(result: ReportedResult) -> list[Violation] | None:
     widest_s = math.sqrt(max(0.0, (max_s.high - mean_s.low) * (mean_s.high - least_s)))
     if stdev_s.low <= widest_s:
         return []
-    bound = f"With this mean and these bounds the standard deviation is at most {_time(widest_s)}"
+    bound = f"With this mean, minimum and maximum, the standard deviation is at most {_time(widest_s)}"
     found = f"{bound}, but {_time(stdev_s.value)} is printed."
     return [_impossible("stdev² ≤ (slowest − mean) × (mean − fastest)", found, _OTHER_REQUESTS)]
 
@@ -219,14 +219,14 @@ def _fates(result: ReportedResult) -> list[Violation] | None:
             f"{result.intended:,} requests were intended, but {' + '.join(result.fates)} is {fates:,}.",
         ),
         (failed, kinds, f"{failed:,} requests failed, but the kinds of failure add up to {kinds:,}."),
-        (answers, answered, f"{answers or 0:,} responses came, but right and wrong responses add up to {answered:,}."),
+        (answers, answered, f"{answers or 0:,} responses came, but correct plus wrong responses are {answered:,}."),
     ]
     broken = [found for whole, parts, found in sums if whole is not None and whole != parts]
     return [_impossible("every request has one outcome", found, _COUNTED_WRONG) for found in broken]
 
 
 def _utilisation(result: ReportedResult) -> list[Violation] | None:
-    """Checks that processes use at most CPUs × time (utilisation law of Denning & Buzen)."""
+    """Checks that the processes used at most CPUs × time (utilisation law of Denning & Buzen)."""
     cpu_s, cpus, duration_s = result.cpu_s, result.cpus, result.duration_s
     if cpu_s is None or cpus is None or duration_s is None or duration_s.value <= 0:
         return None

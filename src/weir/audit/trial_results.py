@@ -1,7 +1,7 @@
-"""Converts the load of a trial into reported results, so that the laws check weir's own figures too.
+"""Converts the load of a trial into reported results, so that the laws of an audit also check weir's own figures.
 
-weir's counts, rates and clock times are exact; times from a histogram have three significant digits. Figures of another
-generator are rounded as printed, but the requested load is exact.
+weir's counts, rates and durations have no rounding. Times from a histogram have three significant digits. The figures
+of another generator have the rounding of that generator's report, but the requested load has none.
 """
 
 import math
@@ -33,12 +33,12 @@ def build_reported_results(
     """Returns three results: the response times with all counts, the service times, and the CPU time.
 
     Args:
-        summary: the figures of the whole load. A part is not enough: a response may arrive in a later part.
+        summary: the figures of the whole load, because a response may arrive in a later part than its request.
         load: the load as requested; each connection has one request at a time.
         resources: the resources that the stack used.
-        cpus: number of the stack's CPUs, which is a fraction with a quota; None: unknown.
-        used_s: length of the period of `resources`, in seconds; None: the whole load.
-        reported: the report of a generator other than weir's engine; it replaces the first two results.
+        cpus: number of CPUs that the stack may use; a CPU quota may give a fraction. None: unknown.
+        used_s: seconds during which weir measured `resources`; None: the whole load.
+        reported: the report of another generator than weir's engine; replaces the first two results.
     """
     asked: dict[str, Any] = {"users": None, "ramp_s": 0.0, "think_s": Figure(0.0), "loops": None}
     if isinstance(load, ClosedLoad):
@@ -65,7 +65,7 @@ def build_reported_results(
         errors=summary.errors.model_dump(),
         statuses=summary.status,
     )
-    # Each connection has one request at a time, also under an open load.
+    # Each connection has one request at a time, also under an open load. So each connection is a user.
     service = replace(_read_times("service time", summary, summary.service_time_us), users=load.connections)
     return response, service, used
 
@@ -111,5 +111,5 @@ def _think(think: ThinkTime | None, pauses: int) -> Figure:
 
 
 def _read(time_us: float | None) -> Figure | None:
-    """Converts a histogram's time from microseconds to seconds. The histogram counts whole nanoseconds."""
+    """Returns a histogram's time in seconds. The tolerance is three significant digits plus a nanosecond."""
     return None if time_us is None else Figure(time_us / 1e6, HISTOGRAM_PRECISION * time_us / 1e6 + 1e-9)

@@ -1,6 +1,5 @@
-"""The actions behind the page's buttons: functions from the caller. Viewers cannot extend the load of a trial, because
-the generator reads its plan once, before the load. A trial that a viewer extends because of its results would not be
-comparable with other trials."""
+"""The actions of the page's buttons. The caller provides their functions. A viewer can add a block to a run, but cannot
+extend the load of a trial: a trial that is extended because of its results is not comparable with other trials."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,17 +18,17 @@ class FormField:
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """The functions for the buttons and the form, which the server's threads call. None: the page has no such
-    button."""
+    """The functions of the buttons and of the form. The server's threads call them. If a function is None, the page has
+    no button for this function."""
 
     stop: Callable[[], bool] | None = None
     """Stops the run or load as Ctrl-C does. Returns False if nothing is running."""
     skip: Callable[[], bool] | None = None
     """Rejects the current trial and continues with the next trial. Returns False if no trial is running."""
     extend: Callable[[], bool] | None = None
-    """Adds one block to the run. Returns False if the last block of the run has ended."""
+    """Adds one block to the run. Returns False if the last block has already ended."""
     start: Callable[[Mapping[str, str]], None] | None = None
-    """Starts a load from the form's values by field name. Raises `WeirError`: a value is invalid."""
+    """Starts a load with the form's values by field name. Raises `WeirError`: a value is invalid."""
 
     form: Sequence[FormField] = ()
 

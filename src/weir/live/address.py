@@ -1,4 +1,4 @@
-"""The page's listening address, and the host names that the page accepts. Pure."""
+"""Parses the address on which the page's server listens, and checks the host in requests to this server."""
 
 import ipaddress
 import re
@@ -10,7 +10,7 @@ from weir.model.errors import UsageError
 LOOPBACK = "127.0.0.1"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
 _HOST_PORT = re.compile(r"(?:\[([^\]]*:[^\]]*)\]|([^:\[\]]+))(?::(\d{1,5}))?")
-"""A host name or an IPv6 address in brackets, with an optional port."""
+"""Matches a host name, or an IPv6 address in brackets, with an optional port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Address:
 
 
 def parse_address(text: str | None) -> Address:
-    """Parses the value of `--listen`: ADDRESS or ADDRESS:PORT; None: the loopback address. Raises UsageError: the host
-    is neither an address nor a name, or the port is invalid."""
+    """Parses the value of `--listen`: ADDRESS or ADDRESS:PORT. None means the loopback address. Raises UsageError: the
+    host is neither an address nor a name, or the port is invalid."""
     if text is None:
         return Address()
     if _ip(text) is not None:
@@ -56,8 +56,8 @@ def parse_address(text: str | None) -> Address:
 
 
 def accepts_host(address: Address, host: str) -> bool:
-    """Returns whether the `Host` header of a request names this server. Rejects a foreign DNS name for this server,
-    because a page under such a name would share our origin (DNS rebinding)."""
+    """Returns whether `host`, the `Host` header of a request, names this server. Rejects foreign DNS names: a foreign
+    page whose name resolves to this server could otherwise read our page (DNS rebinding)."""
     match = _HOST_PORT.fullmatch(host)
     if match is None or int(match[3] or 80) != address.port:
         return False

@@ -31,7 +31,7 @@ _LATER = "a load is running: weir computes the result after the end of the load"
 
 
 class Site:
-    """The routes of the page for a run, a load, or a folder of runs. Raises WeirError: the web bundle is missing."""
+    """The routes of the page of a run, a load or a folder of runs. Raises WeirError: the web bundle is missing."""
 
     def __init__(self, queue: EventQueue, hub: Broadcaster, runs: RunFolder | None, keys: Keys) -> None:
         self._queue = queue
@@ -41,7 +41,7 @@ class Site:
         self._bundle = load_web_assets("live")
         report = load_web_assets("report")
         script, style = hash_for_policy(report.script), hash_for_policy(report.style)
-        # The report has a policy of its own: its content comes from a run file and must not reach this page.
+        # A report has its own policy. Its content comes from a run file, and its script must not reach this page.
         self._report_policy = (
             f"default-src 'none'; script-src {script}; style-src {style}; img-src data:; "
             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads"
@@ -107,12 +107,12 @@ class Site:
     def _folder(self) -> RunFolder:
         """The folder of past runs. Raises HTTPException (status 404): the page has no folder of runs."""
         if self._runs is None:
-            raise HTTPException(404, "this page shows no past runs; weir ui shows them\n")
+            raise HTTPException(404, "this page shows no past runs: open the page of weir ui\n")
         return self._runs
 
     @property
     def _is_busy(self) -> bool:
-        """Whether a load is running or starting. A computation would disturb the load."""
+        """Whether a load is running or starting. A computation for viewers would disturb the load."""
         return self._is_starting or self._queue.is_measuring
 
     async def _stop(self, _: Request) -> Response:
@@ -120,7 +120,7 @@ class Site:
 
     async def _skip(self, request: Request) -> Response:
         asked = await _read_json(request)
-        # The viewer clicked for one trial, but the next trial may run by now.
+        # The viewer clicked during one trial, but the next trial may run when the request arrives.
         if asked is None or asked.get("trial") != self._queue.number:
             return _json({"message": "the trial has already ended"}, 409)
         return await _run_action(self._queue.controls.skip, "no trial is running")
@@ -132,13 +132,13 @@ class Site:
         start = self._queue.controls.start
         asked = await _read_json(request)
         if start is None:
-            return _json({"message": "this page cannot start loads; weir ui can"}, 404)
+            return _json({"message": "this page cannot start loads: open the page of weir ui"}, 404)
         if asked is None or not all(isinstance(value, str) for value in asked.values()):
             return _json({"message": f"expected a JSON object with text values and at most {LARGEST_BODY} bytes"}, 400)
         try:
             self._is_starting = True
             if self._runs is not None:
-                # Waits for running computations. `_is_starting` prevents new ones: none may overlap with the load.
+                # Waits for running computations. `_is_starting` prevents new ones, because they would disturb the load.
                 await run_in_threadpool(self._runs.wait)
             await run_in_threadpool(start, asked)
         except WeirError as error:

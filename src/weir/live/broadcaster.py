@@ -1,5 +1,5 @@
-"""Sends the same updates to all viewers of a page, at most twice a second, and none without viewers. The queue of a
-slow viewer does not grow: the broadcaster replaces all messages in a full queue with the whole state."""
+"""Sends the same updates to all viewers of a page, at most twice a second. Each viewer has a queue of messages. If the
+queue of a slow viewer is full, the broadcaster replaces the waiting messages with one: the whole state."""
 
 import asyncio
 import itertools
@@ -10,20 +10,20 @@ from typing import Any
 from weir.live.event_queue import EventQueue
 
 PERIOD_S = 0.5
-"""Seconds between two updates: at least one slice of the charts, so that no update contains half a slice."""
+"""Seconds between two updates, equal to the shortest slice of the charts: an update should contain whole slices."""
 RETRY_MS = 1000
-"""Milliseconds after which a browser reconnects if it lost the connection."""
+"""Milliseconds that a browser waits before it reconnects after a lost connection."""
 _MOST_WAITING = 8
 _QUIET_S = 10.0
-"""Seconds without a message after which the server sends a comment. Only sending detects a lost client."""
+"""After this number of seconds without a message, the server sends a comment. Only sending detects a lost browser."""
 _COMMENT = b":\n\n"
 _Messages = asyncio.Queue[bytes | None]
-"""The messages that wait for one viewer; None stands for the whole state."""
+"""The messages that wait for one viewer. None stands for a message with the whole state."""
 
 
 class Broadcaster:
-    """The sender of updates to the viewers of one page, at most every `period_s` seconds. Only the server's event loop
-    may call its methods."""
+    """Sends updates to the viewers of one page, at most one every `period_s` seconds. Only the server's event loop may
+    call the methods."""
 
     def __init__(self, queue: EventQueue, period_s: float = PERIOD_S) -> None:
         self._queue = queue

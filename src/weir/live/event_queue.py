@@ -1,7 +1,7 @@
-"""The queue between the measuring threads and the page's thread. A write never blocks: it only appends a record and
-increments a few counters. A full queue drops its oldest record, but keeps all facts, a few for each trial. The page's
-thread builds the page's state from records and facts, and reads nothing without viewers. A new viewer sees the last
-`MOST_RECORDS` records of the current load."""
+"""The queue between the measuring threads and the page's thread. The queue contains records (intervals and samples) and
+facts (such as the start of a trial). A write never blocks: it appends one record or fact and increments a few counters.
+A full queue drops the oldest record, but no fact. The page's thread builds the page's state from records and facts, and
+reads nothing without viewers. A new viewer sees the last `MOST_RECORDS` records of the load."""
 
 import time
 from collections import Counter, deque
@@ -16,14 +16,14 @@ from weir.model.load_observer import LoadObserver
 from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
 
 MOST_RECORDS = 1200
-"""Number of records in one minute, with ten intervals and ten samples a second."""
+"""Maximum number of unread records: one minute with ten intervals and ten samples a second."""
 _MOST_FACTS = 20_000
 """Maximum number of unread facts, far above the number in any run."""
 
 
 class EventQueue(LoadObserver):
-    """The events of a run or load. The measuring threads call the methods up to `end`. Only the page's thread calls
-    the other methods."""
+    """The records and facts of a run or load. The measuring threads call the methods from `on_step` to `end`. Only the
+    page's thread calls the methods after `end`."""
 
     def __init__(
         self, about: PageInfo, controls: Controls | None = None, clock: Callable[[], float] = time.monotonic
@@ -31,7 +31,7 @@ class EventQueue(LoadObserver):
         self.controls = controls or Controls()
         self._clock = clock
         self._facts: deque[tuple[Callable[[Any, float], None], Any, float]] = deque(maxlen=_MOST_FACTS)
-        """Unread facts: the method of the page's state that takes the fact, the fact, and its time in seconds."""
+        """Unread facts, each as (method of the page's state that takes the fact, fact, time in seconds)."""
         self._records: deque[tuple[int, Interval | Sample]] = deque(maxlen=MOST_RECORDS)
         self._number = 0
         self._totals = Totals()
@@ -44,10 +44,10 @@ class EventQueue(LoadObserver):
         self._put(self._state.add_step, text)
 
     def begin_trial(self, trial: TrialStarted) -> None:
-        """Begins a trial or load. Its number must be higher than the number of the last trial."""
+        """Begins a trial or load. The number of `trial` must be higher than the number of the last trial."""
         self._totals = Totals()
         self._put(self._state.begin_trial, trial)
-        # Changes after the fact, so that records with the new number follow the fact.
+        # The number changes after the fact is in the queue, so that records with the new number follow the fact.
         self._number = trial.number
 
     def show_logs(self, files: Mapping[str, Path]) -> None:
@@ -76,7 +76,7 @@ class EventQueue(LoadObserver):
         self._put(self._state.end_trial, ended)
 
     def end(self, text: str) -> None:
-        """Adds the end of the run or load, with a text for the viewers. No event may follow."""
+        """Adds the end of the run or load, with a text that tells viewers how it ended. No event may follow."""
         self._put(self._state.end, text)
 
     def snapshot(self) -> dict[str, Any]:
@@ -84,8 +84,8 @@ class EventQueue(LoadObserver):
         return self._state.snapshot(self._totals, self._clock())
 
     def changes(self) -> dict[str, Any] | None:
-        """Returns the changes since the last call; None if nothing changed. While the run goes on, returns at least
-        the current times once a second."""
+        """Returns the changes since the last call; None if nothing changed. Until the run ends, returns at least the
+        elapsed time once a second."""
         self._read()
         now_s = self._clock()
         if not self._has_changes and (self._state.phase == "ended" or now_s - self._published_s < 1.0):
@@ -94,7 +94,7 @@ class EventQueue(LoadObserver):
         return self._state.changes(self._totals, now_s)
 
     def log(self, name: str) -> Path | None:
-        """Returns the log file of a process in the current trial; None if the process has no log."""
+        """Returns the log file of the process `name` in the current trial; None if this process has no log."""
         self._read()
         return self._state.logs.get(name)
 

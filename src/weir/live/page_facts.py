@@ -20,13 +20,13 @@ class TrialStarted:
     """The start of a load, or of a trial in a run."""
 
     number: int
-    """The number of the trial; the first trial has 1."""
+    """The number of the trial; the first trial has the number 1."""
     total: int | None = None
     """The number of trials in the run; None if the run has no fixed number of blocks."""
     block: int | None = None
     blocks: int | None = None
     name: str
-    """The stack's name, or the URL."""
+    """The name of the trial's stack, or the URL of the load."""
     point: str
     """The workload, the load and the coordinates of the trial's cell."""
     duration_s: float | None = None

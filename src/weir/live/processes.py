@@ -1,4 +1,4 @@
-"""Current figures of a stack's processes and threads: averages over the samples of the last second. Pure."""
+"""Computes the current figures of a stack's processes and threads from the last samples. Pure."""
 
 from collections import deque
 from operator import attrgetter
@@ -9,7 +9,7 @@ from weir.model.records import THREAD_STATES, GroupSample, PoolTimes, Sample
 _SECOND_NS = 1_000_000_000
 _MOST_READINGS = 32
 MOST_POOLS = 24
-"""Maximum number of thread pools on the page for each group. The page shows the largest pools."""
+"""Maximum number of thread pools on the page for each process group. The page shows the pools with most threads."""
 _LEAST_THREADS = 0.005
 _SHOWN = {"name", "tier", "processes", "threads", "rss_bytes"}
 _STATES = attrgetter(*(f"{state}_s" for state in THREAD_STATES))
@@ -24,7 +24,7 @@ class Processes:
         """The last two samples with thread states."""
 
     def add_sample(self, sample: Sample) -> Sample | None:
-        """Adds a sample and returns the sample before. Returns None for the first sample and for a late sample."""
+        """Adds a sample and returns the previous sample, or None for the first sample. Ignores a late sample."""
         before = self._readings[-1] if self._readings else None
         if before is not None and sample.t_ns <= before.t_ns:
             return None
@@ -72,7 +72,7 @@ def cpu_s(group: GroupSample) -> float:
 
 
 def cpu_by_tier(before: Sample, after: Sample) -> dict[str, float]:
-    """Returns the CPU seconds of each tier between two samples. Counts a new group from 0 and omits an ended group."""
+    """Returns the CPU seconds of each tier between two samples. A new group counts from 0, an ended group not."""
     earlier = {group.name: cpu_s(group) for group in before.groups}
     used: dict[str, float] = {}
     for group in after.groups:

@@ -1,6 +1,6 @@
-"""The folder of runs: lists the runs and computes their answers and reports. weir reads no file outside the folder.
-A run is a folder with `run.weir`, or a saved load `NAME.weir`; the run's name is its path in the folder of runs.
-An answer takes seconds of CPU time. `RunFolder` computes one answer at a time and keeps it until the file changes."""
+"""The folder of runs: lists the runs and computes their answers and reports. weir reads no file outside the folder. A
+run is a folder with `run.weir`, or a saved load `NAME.weir`. The run's name is its path in the folder of runs. An
+answer takes seconds of CPU time, so `RunFolder` computes one at a time and keeps it until the file changes."""
 
 import os
 import threading
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 SUFFIX = ".weir"
 MOST_RUNS = 500
-"""Maximum number of runs in the list, which shows the latest runs."""
+"""Maximum number of runs in the list. The list shows the runs whose files changed last."""
 _DEEPEST = 3
 
 
 class UnknownRunError(Exception):
-    """An error: the folder has no run with the given name."""
+    """Raised if the folder has no run with the requested name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A run in the list, with the facts that weir reads without a computation."""
+    """A run in the list, with only those facts that weir reads without a long computation."""
 
     name: str
     title: str
@@ -42,13 +42,13 @@ class Entry:
 
 
 class RunFolder:
-    """A folder of runs, which may not exist yet. Several threads may call the methods."""
+    """A folder of runs. The folder need not exist yet. Several threads may call the methods at the same time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._computing = threading.Lock()
         self._known: dict[Path, tuple[tuple[int, int], Answer]] = {}
-        """By path of a run file: its time and size, and the answer."""
+        """For each path of a run file: the file's modification time and size, and the answer from the file."""
 
     def entries(self) -> list[Entry]:
         files = sorted(self._files(), key=_modified_ns, reverse=True)[:MOST_RUNS]

@@ -1,10 +1,11 @@
 """Checks who may see the page and use its buttons. `Guard` checks every request before its route.
 
 - The header `Host` must name an address of this server. The check prevents DNS rebinding.
-- The header `Origin` must name this page. A POST request must have the header.
-- The first URL must have the token of the printed address; later requests need the cookie with the token. Scripts
-  cannot read the cookie, and other sites cannot send it. Other users of the machine can reach loopback addresses too.
-- An action is a POST request with JSON and a second token, which only the page knows.
+- The header `Origin`, if a request has it, must name this page. A POST request must have this header.
+- The first request must have the token of the printed address in its URL; later requests need the cookie with the
+  token. Without a token, other users of the machine could open the page, even on a loopback address. Scripts cannot
+  read the cookie, and pages of other sites cannot send the cookie.
+- An action is a POST request with a JSON body and a second token. Only the page contains the second token.
 """
 
 import secrets
@@ -35,7 +36,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Headers of every response; a page may override them."""
+"""Headers of every response. A route may replace a header with its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,14 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules for every request. `address` has the server's actual port. Pure."""
+    """Decides which requests the server accepts. `address` has the server's actual port. Pure."""
 
     address: Address
     keys: Keys
 
     @property
     def cookie(self) -> str:
-        """The cookie's name. The name contains the port, because browsers do not separate cookies by port."""
+        """The cookie's name. The name contains the port, because browsers send a cookie to all ports of a host."""
         return f"weir-{self.address.port}"
 
     def find_refusal(self, method: str, headers: Headers, query: Mapping[str, list[str]]) -> tuple[int, str] | None:
@@ -94,7 +95,7 @@ class Rules:
 
 
 class Guard:
-    """An ASGI wrapper of `app`: forwards accepted requests, and adds `HEADERS` to every response."""
+    """An ASGI wrapper of `app`: forwards accepted requests, refuses others, and adds `HEADERS` to all responses."""
 
     def __init__(self, app: ASGIApp, rules: Rules) -> None:
         self._app = app

@@ -23,13 +23,13 @@ from weir.model.errors import UsageError
 _NICE = 19
 _BACKLOG = 64
 _END_S = 2
-"""Seconds that open requests have when the server ends."""
+"""Maximum number of seconds that open requests have to finish when the server ends."""
 
 
 class LiveServer(Closing):
-    """The server of one page, as a context manager. Its socket listens from the start. Its thread runs on `cpus`, the
-    CPUs of weir's control; empty: the CPUs of the caller. Raises UsageError: the address is not available. Raises
-    WeirError: the web bundle is missing."""
+    """The web server of one page, as a context manager. The constructor opens the socket and starts the server's
+    thread. The thread runs on `cpus`, the CPUs of weir's control; empty: on the CPUs of the caller. Raises UsageError:
+    the address is not available. Raises WeirError: the web bundle is missing."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """The page's state: takes facts and records, and returns JSON values. Pure: the caller passes the time. `snapshot`
-returns the whole state for a new viewer; `changes` returns the changes since its last call for all viewers. An update
-replaces the points of the charts from an index on. A viewer may therefore receive the same points twice."""
+returns the whole state for a new viewer. `changes` returns, for all viewers, what changed since the last `changes`. An
+update replaces the chart points from the index `first`, so it does no harm if a viewer receives a point twice."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ MOST_TRIALS = 300
 
 
 class PageState:
-    """The state of a page: of a run, of a load, or of successive loads from the form."""
+    """The state of the page of a run, of a load, or of successive loads that the form started."""
 
     def __init__(self, about: PageInfo, controls: Sequence[str] = (), began_s: float = 0.0) -> None:
         self._about = about
@@ -32,7 +32,7 @@ class PageState:
         self._trial: TrialStarted | None = None
         self._trial_began_s = 0.0
         self.phase = "preparing"
-        """One of `preparing`, `starting`, `load`, `between` and `ended`."""
+        """The current phase: `preparing`, `starting`, `load`, `between` (trials) or `ended`."""
         self._ended: str | None = None
         self._points = Points()
         self._processes = Processes()
@@ -91,7 +91,7 @@ class PageState:
         return {**self._always("whole", totals, now_s), **page, **lists}
 
     def changes(self, totals: Totals, now_s: float) -> dict[str, Any]:
-        """Returns the changes since the last call."""
+        """Returns the changes since the last call of this method."""
         lists = {"steps": list(self._steps), "trials": list(self._trials)} if self._lists_changed else {}
         self._lists_changed = False
         return {**self._always("news", totals, now_s), "points": self._points.changes(), **lists}

@@ -1,5 +1,5 @@
-"""The points of the charts: at most `MOST_POINTS` slices of a load's time. Pure. In a longer load, weir merges each
-pair of neighbouring slices and adds up their histograms, so that percentiles stay correct."""
+"""Computes the points of the live charts: at most `MOST_POINTS` slices of a load's time. Pure. In a longer load, weir
+merges neighbouring slices in pairs. The histograms of a pair are added up, so that percentiles stay correct."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,19 +17,19 @@ _SHARES = {f"{name}_ms": share for name, share in LIVE_PERCENTILES.items()}
 
 @dataclass(slots=True)
 class Slice:
-    """The sums of the records in one slice of time."""
+    """The sums and maxima of the records in one slice of time."""
 
     covered_s: float = 0.0
     completed: int = 0
     failed: int = 0
     in_flight: int = 0
-    """The maximum number at the ends of the slice's intervals. `queued` is such a maximum too."""
+    """Maximum number of requests in flight at the ends of intervals. `queued` is such a maximum of queued requests."""
     queued: int = 0
     longest_us: float = 0.0
     times: Hdr = field(default_factory=Hdr)
-    """Response times with a precision of 1 %, because a page has hundreds of slices."""
+    """Response times with a precision of 1 %, which saves memory: a page has hundreds of slices."""
     cpu: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """By tier: the used CPU seconds, and the length of the measured time in seconds."""
+    """For each tier: the used CPU seconds, and the seconds during which weir measured them."""
 
     def add(self, other: "Slice") -> None:
         self.covered_s += other.covered_s
@@ -56,7 +56,7 @@ class Slice:
 
 
 class Points:
-    """At most `most` slices of one load, from its start. The last slice still grows. At first, a slice has the length
+    """At most `most` slices of one load, from its start. The last slice still grows. The first length of slices is
     `shortest_s`, or the length of the first interval if that interval is longer."""
 
     def __init__(self, most: int = MOST_POINTS, shortest_s: float = SHORTEST_SLICE_S) -> None:
@@ -77,7 +77,7 @@ class Points:
         self._add((interval.start_s + interval.end_s) / 2, part)
 
     def take_cpu(self, from_s: float, to_s: float, used_s: Mapping[str, float]) -> None:
-        """Adds the CPU seconds of each tier (`used_s`) between two readings."""
+        """Adds the CPU seconds that each tier used (`used_s`) between two readings at `from_s` and `to_s`."""
         if to_s > from_s >= 0:
             cpu = {tier: (max(used, 0.0), to_s - from_s) for tier, used in used_s.items()}
             self._add((from_s + to_s) / 2, Slice(cpu=cpu))
@@ -92,7 +92,7 @@ class Points:
         return recent
 
     def columns(self, first: int = 0) -> dict[str, Any]:
-        """Returns the points for the charts from the index `first` on. `tiers` has a list of CPUs for each tier."""
+        """Returns the points for the charts from slice `first` to the last slice. `tiers` has the used CPUs by tier."""
         shown = self._slices[first:]
         times = [_rounded((first + at + 0.5) * self.step_s) for at in range(len(shown))]
         percentiles = [one.percentiles() for one in shown]
@@ -110,7 +110,7 @@ class Points:
         }
 
     def changes(self) -> dict[str, Any]:
-        """Returns the points from the first slice on that has changed since the last call."""
+        """Returns the points of the first slice that changed since the last call, and of all later slices."""
         first, self._changed = self._changed, max(0, len(self._slices) - 1)
         return self.columns(min(first, len(self._slices)))
 

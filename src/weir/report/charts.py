@@ -1,5 +1,5 @@
-"""Computes the series of each point's charts. Charts need only the ids of the used trials, not the findings. So weir
-computes charts and findings at the same time, because reading a thousand trials takes long."""
+"""Computes the data of each point's charts. The charts need no findings, only the ids of the used trials. So weir
+computes charts and findings at the same time: both take long in a run with a thousand trials."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from weir.store import IntervalRow, RunReader
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine:
-    """A line in the chart of responses over time: the responses of a stack, or an upper bound."""
+    """A line in the chart of cumulative responses: the responses of one stack, or an upper bound on responses."""
 
     label: str
     colour: int | None
-    """The number of the stack's colour; None for an upper bound that belongs to several stacks."""
+    """The number of the stack's colour; None for an upper bound that several stacks share."""
     values: Line
     is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSeries:
-    """The chart of responses since the load's start. The chart has no lines if no stack has an upper bound."""
+    """The chart of cumulative responses and upper bounds. The chart has no lines if no stack has an upper bound."""
 
     time_s: list[float]
     lines: list[AnswerLine]
@@ -36,18 +36,19 @@ class AnswerSeries:
 
 @dataclass(frozen=True, slots=True)
 class PointCharts:
-    """The series of the charts of one point."""
+    """The data of all charts of one point."""
 
     series: PointSeries
     answers: AnswerSeries
 
 
 Charts = Callable[[], list[PointCharts]]
-"""A function that waits for the charts and returns them in the order of `RunFindings.points`; callable once."""
+"""Waits for the charts and returns them in the order of `RunFindings.points`. Call the function at most once."""
 
 
 def begin_charts(reader: RunReader) -> Charts:
-    """Starts to compute a run's charts in worker processes. Raises WeirError: the run file is damaged."""
+    """Starts to compute a run's charts in worker processes. Returns a function that waits for the charts. Raises
+    WeirError: the run file is damaged."""
     cells = reader.cells()
     names = dict.fromkeys((cell.id for cell in cells), SERVER) if reader.info.is_load else sentence_names(cells)
     groups = group_points(cells, trials_to_show(reader))
@@ -61,8 +62,8 @@ def begin_charts(reader: RunReader) -> Charts:
 
 
 def build_answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeries:
-    """Returns each stack's cumulative number of responses (the mean over trials), and each upper bound once. The lines
-    show sums, because a burst's rate may exceed an upper bound, but the sum never exceeds bound × time."""
+    """Returns a line for each stack (the mean number of responses so far) and a line for each distinct upper bound. The
+    lines show sums, not rates: a burst's rate may exceed an upper bound, but the sum never exceeds bound × time."""
     if not any(stack.upper_bounds for stack in shown):
         return AnswerSeries([], [])
     intervals = {trial: reader.intervals(trial) for stack in shown for trial in stack.trials}
@@ -80,6 +81,6 @@ def build_answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeri
 
 
 def _answered(rows: Sequence[IntervalRow], edges: Array) -> Array:
-    """Returns a trial's cumulative number of responses at each edge of `edges`."""
+    """Returns the number of correct responses of a trial until each time in `edges`."""
     ends = [0.0, *(row.end_s for row in rows)]
     return np.asarray(np.interp(edges, ends, np.cumsum([0, *(row.ok for row in rows)])))

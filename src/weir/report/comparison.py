@@ -1,4 +1,5 @@
-"""Renders `weir compare` for a terminal or as Markdown: a sentence, the figures of each side, and bars of ratios."""
+"""Renders the result of `weir compare` for a terminal or as Markdown: a sentence, a table of metrics, and ratios. A
+side is one of the compared servers."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,22 +25,22 @@ _HEADINGS = ("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s")
 _BAR_WIDTH = 31
 _MAX_REASONS = 3
 _MAX_RATIO = 20.0
-"""The ratio at which weir cuts a bar off. The number beside the bar shows the true ratio."""
+"""The largest ratio that a bar can show. The text beside the bar always has the true ratio."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatioLine:
-    """One ratio of a side to the first side."""
+    """The ratio of one side to the first side on one metric."""
 
     side: str
     metric: str
     comparison: Comparison
     text: str
-    """The ratio with its interval. Example: '2.1 (1.9–2.3)'."""
+    """The ratio and its interval, such as '2.1 (1.9–2.3)'. A very wide interval is omitted."""
 
 
 def summarize(findings: RunFindings) -> str:
-    """Returns the answer in one sentence: the throughput of each side compared with the first side."""
+    """Returns a sentence that compares each side's throughput with the first side's throughput."""
     found = [one for point in findings.points[:1] for one in point.comparisons if one.metric == THROUGHPUT]
     found = [one for one in found if one.ratio is not None]
     if not found:
@@ -69,12 +70,12 @@ def _compare_side(point: Point, found: Comparison) -> str:
 
 
 def _is_narrow(found: Comparison) -> bool:
-    """Whether the interval of a ratio tells anything. The interval of two blocks may reach from 0.001 to 1,000."""
+    """Returns whether a ratio's interval is narrow enough to print. With two blocks, it may be 0.001–1,000."""
     return bool(found.low and found.high and found.high / found.low <= _MAX_RATIO**2)
 
 
 def list_ratios(findings: RunFindings) -> Iterator[RatioLine]:
-    """Yields the ratios of every other side, and of the first side's A/A copy, to the first side."""
+    """Yields the ratios of each side to the first side. The ratios of the first side's A/A copy come last."""
     copies = findings.identical_copies
     for point in findings.points[:1]:
         order = {stack.label: index for index, stack in enumerate(_rank(point))}
@@ -88,13 +89,13 @@ def list_ratios(findings: RunFindings) -> Iterator[RatioLine]:
 
 
 def _rank(point: Point) -> list[StackFindings]:
-    """Returns the sides without the A/A copy, the fastest side first."""
+    """Returns the sides from the highest to the lowest throughput, without the A/A copy."""
     sides = [stack for stack in point.stacks if stack.arm == "main"]
     return sorted(sides, key=lambda stack: -(stack.measure(THROUGHPUT).value or 0.0))
 
 
 def render_comparison(run: RunFindings) -> RenderableType:
-    """Returns the text that `weir compare` prints."""
+    """Returns the result that `weir compare` prints at the end."""
     findings: RunFindings = sanitize(run)
     parts: list[RenderableType] = [Text(summarize(findings), style="bold"), Text("")]
     for point in findings.points[:1]:
@@ -114,7 +115,7 @@ def render_comparison(run: RunFindings) -> RenderableType:
 
 
 def render_so_far(run: RunFindings) -> RenderableType:
-    """Returns the answer of a comparison that still runs: one sentence, and a bar for each ratio of throughput."""
+    """Returns the interim result while a comparison runs: a sentence, and a bar for each ratio of throughput."""
     findings: RunFindings = sanitize(run)
     lines = [line for line in list_ratios(findings) if line.metric == _TITLES[THROUGHPUT]]
     scale = _choose_scale([line.comparison for line in lines])
@@ -126,7 +127,7 @@ def render_so_far(run: RunFindings) -> RenderableType:
 
 
 def list_notes(findings: RunFindings) -> Iterator[str]:
-    """Yields each side's limit, the noise, facts that weaken the answer, and the next measurement to make."""
+    """Yields notes: each side's bottleneck, the noise, reasons to doubt the result, and the measurement to do next."""
     for one in findings.bottlenecks:
         held_back = "no resource that weir observed is full" if one.kind == "unknown" else f"the limit is {one.what}"
         yield f"{one.name}: {held_back}."
@@ -145,13 +146,13 @@ def _table(*columns: Column | str) -> Table:
 
 
 def _choose_scale(compared: Sequence[Comparison]) -> float:
-    """Returns the logarithm of the ratio at the right end of the bars. The middle of the bars is the ratio 1."""
+    """Returns the logarithm of the ratio at the right end of the bars' axis. The ratio 1 is in the middle."""
     ends = [abs(math.log(end)) for one in compared for end in (one.ratio, one.low, one.high) if end]
     return min(max([math.log(1.1), *ends]), math.log(_MAX_RATIO))
 
 
 def _draw_bar(found: Comparison, scale: float) -> str:
-    """Draws the interval of a ratio with characters: `├─●─┤`. The character `│` marks the ratio 1."""
+    """Returns a bar of characters: `├─●─┤` for the interval and the ratio, and `│` for the ratio 1."""
 
     def place(ratio: float) -> int:
         share = max(-1.0, min(1.0, math.log(ratio) / scale))
@@ -169,7 +170,7 @@ def _draw_bar(found: Comparison, scale: float) -> str:
 
 
 def format_markdown(findings: RunFindings) -> str:
-    """Returns the answer as Markdown, for a pull request."""
+    """Returns the result of a comparison as Markdown, for example for a pull request."""
     lines = [f"**{summarize(findings)}**", ""]
     for point in findings.points[:1]:
         lines += [f"| | {' | '.join(_HEADINGS)} |", "|-" + "|-:" * len(_HEADINGS) + "|"]

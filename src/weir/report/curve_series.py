@@ -1,5 +1,5 @@
-"""Computes charts of throughput, response time, CPU and memory over the amount of load or a setting. The charts show
-measured values, the fitted law, crossings of stacks, and loads at which the generator may have been the limit."""
+"""Computes charts of metrics over the amount of load or over a setting. A chart shows measured values, the fitted
+scalability law, and amounts at which two stacks cross. A chart also marks loads that the generator may have limited."""
 
 import math
 from collections.abc import Sequence, Set
@@ -21,20 +21,20 @@ from weir.stats import Crossing
 
 _LAW_POINTS = 48
 _CPUS = "cpus"
-"""Key of the chart of CPUs in use: CPU time per request × throughput. The key is not a metric."""
+"""Key of the chart of CPUs in use: CPU time per request × throughput. No metric has this key."""
 _FAILED = "failed"
 _METRICS = (THROUGHPUT, _FAILED, P99, MEAN, _CPUS, CPU, MEMORY)
 _TITLES = {_CPUS: ("CPUs in use", "CPUs"), _FAILED: ("requests that failed", "%")}
 _LOGARITHMIC = (P99, MEAN)
 _AXES = {CONNECTIONS: "connections", RATE: "arrivals a second"}
-"""Words for an axis in headings. A setting keeps its name from the study file."""
+"""Names of the axes of load, for headings. An axis of a setting has the setting's name from the study file."""
 _GENERATOR_REASONS = {"generator limit", "generator busy"}
-"""Kinds of verdict reasons for which the generator may have been the limit."""
+"""If a trial's verdict has a reason of one of these kinds, the generator may have limited the trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurveLine:
-    """The values of one stack; None at amounts without a measurement."""
+    """The line of one stack, with a value for each of `CurveSeries.amounts`; None at amounts without a measurement."""
 
     name: str
     colour: int
@@ -42,12 +42,12 @@ class CurveLine:
     low: Line
     high: Line
     law: Line
-    """Values of the universal scalability law, also between the measured amounts; empty if the law does not fit."""
+    """Throughput according to the universal scalability law; empty if the law does not fit the measured values."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurveChart:
-    """One metric along the axis."""
+    """The chart of one metric over the amount of load or over a setting."""
 
     metric: str
     title: str
@@ -58,19 +58,19 @@ class CurveChart:
 
 @dataclass(frozen=True, slots=True)
 class CurveCrossing:
-    """The amount at which another stack becomes better on a metric."""
+    """The amount of load, or the value of a setting, at which one stack overtakes another on a metric."""
 
     metric: str
     at: float
     low: float | None
     high: float | None
     text: str
-    """The two stacks, the amount, and the amount's interval."""
+    """A sentence with the two stacks, the amount at which they cross, and this amount's interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurveKnee:
-    """The amount above which more load adds little to a stack's throughput, according to the fitted law."""
+    """The amount of load above which a stack's throughput grows only a little, according to the fitted law."""
 
     name: str
     colour: int
@@ -79,49 +79,49 @@ class CurveKnee:
 
 @dataclass(frozen=True, slots=True)
 class CurveSeries:
-    """The charts over the amount of load or over one setting. All other coordinates are equal."""
+    """The charts of a set of points that differ only in the amount of load, or only in one setting."""
 
     axis: str
     where: str
     unit: str
     amounts: list[float]
-    """The measured amounts, and the amounts between them at which the laws have values."""
+    """The positions on the axis: the measured amounts, and amounts between them for the lines of the fitted laws."""
     measured: list[float]
     charts: list[CurveChart]
-    """The charts, throughput first; charts without a value are left out."""
+    """The charts with at least one value; the chart of throughput is the first."""
     crossings: list[CurveCrossing]
     knees: list[CurveKnee]
     """The knees that lie between the measured amounts."""
     limited: list[float]
-    """Amounts at which the generator may have been the limit in at least one trial."""
+    """Amounts at which the generator may have limited at least one trial."""
     sentence: str
-    """The text under the first chart, after the chart's legend."""
+    """The text that follows the legend under the first chart."""
 
     @property
     def heading(self) -> str:
         return _AXES.get(self.axis, self.axis)
 
     def chart_sentence(self, chart: CurveChart) -> str:
-        """Returns the text under a chart after the first chart: the lowest and highest value, and crossings."""
+        """Returns the text under any chart but the first: the lowest value, the highest value, and the crossings."""
         return " ".join([self._levels(chart), *_changes_of_sides(self.crossings, chart.metric)])
 
     def _levels(self, chart: CurveChart) -> str:
-        """Describes the lowest and the highest value at the largest amount with a value of every stack. For a single
-        stack, or without such an amount, describes the course of each stack."""
+        """Picks the largest amount with a value of every stack, and returns a sentence with the lowest and the highest
+        value there. Without such an amount, or with one stack, returns the course of each stack."""
         for amount in reversed(self.measured):
             at = self.amounts.index(amount)
             known = sorted((value, line.name) for line in chart.lines if (value := line.values[at]) is not None)
             if len(known) == len(chart.lines) > 1:
                 (least, first), (most, last) = known[0], known[-1]
                 return (
-                    f"At {amount_text(amount)} {self.unit} {first} has the least with {significant(least)} "
-                    f"{chart.unit}, {last} the most with {significant(most)} {chart.unit}."
+                    f"At {amount_text(amount)} {self.unit}, {first} has the lowest value ({significant(least)} "
+                    f"{chart.unit}), and {last} has the highest ({significant(most)} {chart.unit})."
                 )
         courses = [course for line in chart.lines if (course := self._course(line, chart.unit))]
         return f"{'; '.join(courses)}." if courses else "Nothing was measured."
 
     def _course(self, line: CurveLine, unit: str) -> str:
-        """Describes a stack's values at its smallest and at its largest measured amount."""
+        """Returns the values of a stack at its smallest and largest measured amount as words; empty without values."""
         values = dict(zip(self.amounts, line.values, strict=True))
         known = [(amount, value) for amount in self.measured if (value := values[amount]) is not None]
         if not known:
@@ -136,9 +136,9 @@ class CurveSeries:
 
 
 def build_curves(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
-    """Returns the charts of each set of points that differ in one number. Charts over the amount of load come first.
-    If the load varies too, a setting has charts only if two stacks cross along the setting. The verdicts of `trials`
-    show the amounts at which the generator may have been the limit."""
+    """Returns the charts of each set of points that differ in one number. Charts over the amount of load come first. If
+    the load varies too, a setting has charts only if two stacks cross along the setting. The verdicts of `trials` show
+    which amounts the generator may have limited."""
     kinds = {trial.id: {reason.kind for reason in trial.result.verdict.reasons} for trial in trials}
     limited = {trial for trial, found in kinds.items() if found & _GENERATOR_REASONS}
     lines = group_by_axis(findings.points)
@@ -150,7 +150,7 @@ def build_curves(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSe
 
 
 def alike_but_for_load(points: Sequence[Point]) -> list[list[Point]]:
-    """Groups the points that differ only in the amount of load."""
+    """Returns groups of points. The points of a group differ only in the amount of load."""
     groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Point]] = {}
     for point in points:
         groups.setdefault((point.axis, point.workload, tuple(sorted(point.coordinates.items()))), []).append(point)
@@ -217,7 +217,7 @@ def _curve(findings: RunFindings, along: AxisSeries[Point], limited: Set[int]) -
 
 
 def _figures(key: str, stack: StackFindings | None) -> tuple[float | None, float | None, float | None]:
-    """Returns a stack's value and the ends of its interval, in the unit of the chart."""
+    """Returns a stack's value of the metric `key`, and the two ends of its interval, in the unit of the chart."""
     if stack is None:
         return None, None, None
     if key == _CPUS:
@@ -240,12 +240,12 @@ def _cpus_in_use(stack: StackFindings) -> float | None:
 
 
 def _changes_of_sides(crossings: Sequence[CurveCrossing], metric: str) -> list[str]:
-    """Returns the texts about the crossings on one metric."""
+    """Returns a sentence for each crossing on one metric."""
     return [crossing.text for crossing in crossings if crossing.metric == metric]
 
 
 def _crossing_text(change: BreakEven, crossing: Crossing, unit: str) -> str:
-    """Describes a crossing briefly, because the findings below the charts contain the evidence."""
+    """Returns a short sentence about a crossing. The section on break-evens, further down the page, has the details."""
     interval = f"{_end(crossing.low)}–{_end(crossing.high)}" if crossing.has_interval else "no interval"
     return f"{change.name} and {change.against_name} cross at {significant(crossing.at)} {unit} ({interval})."
 

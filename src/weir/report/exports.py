@@ -1,5 +1,5 @@
-"""Exports a run or a load as JSON, CSV and Markdown, and in the formats of JMeter, Locust and HdrHistogram. Response
-times begin at the intended start of a request. The exports merge all used trials of a stack."""
+"""Exports a run or a load as JSON, CSV and Markdown, and in the formats of JMeter, Locust and HdrHistogram. A response
+time counts from the intended start of the request. The formats of other tools merge a stack's used trials."""
 
 import csv
 import io
@@ -36,7 +36,7 @@ JMETER_PERCENTILES = (50, 90, 95, 99, 0, 100)
 
 @dataclass(frozen=True)
 class Sampled:
-    """The requests of one stack at one point (over all used trials), or the requests of one load."""
+    """The counts and response times of one stack at one point, over all used trials, or those of one load."""
 
     name: str
     method: str = ""
@@ -53,7 +53,7 @@ class Sampled:
 
     @cached_property
     def times(self) -> tuple[Array, Array, Array]:
-        """Three arrays: response times in nanoseconds, ascending; requests with each time; cumulative requests."""
+        """Three arrays: ascending response times in nanoseconds; requests with each time; cumulative requests."""
         found = samples_of(self.parts)
         counts = np.bincount(found.bucket, weights=found.often).astype(np.float64)
         taken = np.flatnonzero(counts)
@@ -77,7 +77,7 @@ class Sampled:
         return count / self.length_s if self.length_s else 0.0
 
     def percentiles_ms(self, percents: Sequence[float]) -> list[float]:
-        """Returns, for each of `percents`, the response time in ms that this share of requests did not exceed."""
+        """Returns the response time in milliseconds at each percentile of `percents` (0 to 100)."""
         times_ns, _, reached = self.times
         if not len(times_ns):
             return [0.0] * len(percents)
@@ -87,7 +87,7 @@ class Sampled:
 
 
 def collect_samples(reader: RunReader, findings: RunFindings) -> list[Sampled]:
-    """Returns the requests of every stack at every point. For a single load, the name is the load's target."""
+    """Returns the counts and response times of every stack at every point. A single load has the name of its target."""
     load = findings if isinstance(findings, LoadFindings) else None
     trials = {trial.id: trial for trial in ([load.trial] if load else reader.trials())}
     method = str((load.plan.get("request") or {}).get("method", "")) if load else ""
@@ -111,19 +111,19 @@ def _trial_samples(reader: RunReader, trial: Trial) -> Sampled:
 
 
 def _merge(rows: Sequence[Sampled], name: str, method: str = "") -> Sampled:
-    """Merges rows into a single row: adds the values of each field."""
+    """Returns one row: the sum of `rows` in each field."""
     empty = Sampled(name, method)
     summed = [one.name for one in fields(empty) if one.name not in ("name", "method")]
     return replace(empty, **{name: sum((getattr(row, name) for row in rows), getattr(empty, name)) for name in summed})
 
 
 def render_json(findings: RunFindings) -> str:
-    """Returns the findings of a run or a load as JSON; the key `schema` is the version of the format."""
+    """Returns the findings of a run or a load as JSON. The key `schema` contains the version of this JSON format."""
     return json.dumps(findings.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def render_jmeter(rows: Sequence[Sampled]) -> str:
-    """Returns JMeter's aggregate report in whole milliseconds. The last row merges all other rows."""
+    """Returns JMeter's aggregate report as CSV, in whole milliseconds. The last row merges all rows before."""
     return csv_text(AGGREGATE_COLUMNS, [_jmeter_row(row) for row in [*rows, _merge(rows, "TOTAL")]])
 
 
@@ -140,7 +140,7 @@ def _jmeter_row(row: Sampled) -> list[Any]:
 
 
 def render_locust(rows: Sequence[Sampled]) -> str:
-    """Returns Locust's `_stats.csv` in milliseconds. The last row merges all other rows."""
+    """Returns Locust's `_stats.csv`, in milliseconds. The last row merges all rows before."""
     return csv_text(_LOCUST, [_locust_row(row) for row in [*rows, _merge(rows, "Aggregated")]])
 
 
@@ -155,7 +155,7 @@ def _locust_row(row: Sampled) -> list[Any]:
 
 
 def render_hgrm(rows: Sequence[Sampled]) -> str:
-    """Returns percentile distributions in milliseconds, in HdrHistogram's format, each below a line with a name."""
+    """Returns each row's name and percentile distribution, in HdrHistogram's format and in milliseconds."""
     return "\n".join(_distribution(row) for row in rows)
 
 
@@ -175,7 +175,7 @@ def _distribution(row: Sampled) -> str:
 
 
 def render_csv(findings: RunFindings) -> str:
-    """Returns every metric of every stack at every point as CSV; for a load, all numbers and keys of its JSON."""
+    """Returns every metric of every stack at every point as CSV; for a load, every number of the load's JSON."""
     columns = ("workload", "load", "point", "stack", "name", "metric", "unit", "value", "low", "high", "trials", "note")
     if isinstance(findings, LoadFindings):
         target, (point,) = findings.summary.target, findings.points
@@ -210,13 +210,13 @@ def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, float]]:
             yield from _numbers(one, f"{key}.{name}" if key else name)
     elif isinstance(value, list | tuple):
         for number, one in enumerate(value, 1):
-            # The key of a target or an agent contains its name.
+            # The name of a target or an agent is a part of the key.
             name = one.get("url") or one.get("name") or number if isinstance(one, dict) else number
             yield from _numbers(one, f"{key}.{name}")
 
 
 def _unit(key: str) -> str:
-    """Returns the unit of a key in a load's JSON, from the ending of the key or of one of its parent keys."""
+    """Returns the unit of the number under `key` in a load's JSON. Endings in `key` show the unit, such as `_us`."""
     if key in UNITS:
         return UNITS[key]
     for part in reversed(key.split(".")):
@@ -228,7 +228,7 @@ def _unit(key: str) -> str:
 
 
 def render_markdown(findings: RunFindings) -> str:
-    """Returns the findings as Markdown: the answer, the tables, and the facts that weaken the answer."""
+    """Returns the findings as Markdown: the answer, the tables, and the reasons to doubt the answer."""
     answer = findings.answer
     load = findings if isinstance(findings, LoadFindings) else None
     note = ", indicative" if answer.indicative else ", unfinished" if load and not load.finished else ""
@@ -269,7 +269,7 @@ def _point_table(point: Point) -> list[str]:
 
 
 def _load_tables(load: LoadFindings) -> Iterator[str]:
-    """Yields the lines of the tables of a load: its clocks, the outcomes of its requests, and its parts."""
+    """Yields the Markdown lines of a load's tables: clocks, outcomes, statuses, and parts (steps, targets, agents)."""
     summary, requests = load.summary, load.summary.requests
     outcomes = [
         ("correct responses", requests.ok),

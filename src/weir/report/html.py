@@ -1,4 +1,4 @@
-"""Renders a run or a load as one offline HTML file. A run file produces the same bytes on every machine."""
+"""Renders a run or a load as one offline HTML file. The same run file gives the same bytes on every machine."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +31,7 @@ from weir.store import RunReader
 def write_html(
     reader: RunReader, findings: RunFindings, path: Path, against: Gate | None = None, *, charts: Charts | None = None
 ) -> None:
-    """Writes the page of `render_html` to `path`, completely or not at all. Raises WeirError if weir cannot write."""
+    """Writes the report to `path`, completely or not at all. Raises WeirError: the file cannot be written."""
     write_page(render_html(reader, findings, against, charts=charts), path)
 
 
@@ -39,11 +39,11 @@ def write_html(
 def render_html(
     reader: RunReader, findings: RunFindings, against: Gate | None = None, *, charts: Charts | None = None
 ) -> str:
-    """Returns the HTML report of a run. `against` is the comparison with another run; `charts` is the result of
-    `begin_charts`, if the caller started the charts before the findings."""
+    """Returns the HTML report of a run or a load. `against`: the comparison with another run. `charts`: the result of
+    `begin_charts`; None: this function starts the charts."""
     begun = charts or begin_charts(reader)
     load = findings if isinstance(findings, LoadFindings) else None
-    # Compiled once here, so that the workers need not compile the templates.
+    # Compiles the templates once, before the workers start, so that no worker compiles them again.
     for name in (TEMPLATE,) if load else (TEMPLATE, *RUN_TEMPLATES):
         get_template(name)
     curves = build_curves(findings, reader.trials())
@@ -74,14 +74,14 @@ def render_html(
 
 
 def _generator_cells(one: GeneratorFindings) -> list[str]:
-    """Returns throughput, p50 and p99 (of the generator, of the kernel, and their ratio), CPU time and memory."""
+    """Returns a generator's cells: throughput, p50 and p99 (reported, kernel, ratio), CPU time and memory."""
     ratios = {found.quantile: significant(found.ratio, 2) for found in one.against_kernel if found.ratio is not None}
     values = [value_text(one.measure(metric)) for metric in GENERATOR_METRICS]
     return [*values[:3], ratios.get("p50", "–"), *values[3:5], ratios.get("p99", "–"), *values[5:]]
 
 
 def _generator_intervals(one: GeneratorFindings) -> dict[int, str]:
-    """Returns the intervals below the cells of `_generator_cells`, by column."""
+    """Returns the text of the interval for each column of `_generator_cells` that has an interval."""
     intervals = {
         {"p50": 3, "p99": 6}[found.quantile]: f"{significant(found.low, 2)}–{significant(found.high, 2)}"
         for found in one.against_kernel
@@ -92,13 +92,13 @@ def _generator_intervals(one: GeneratorFindings) -> dict[int, str]:
 
 
 def _split_basis(sentence: str) -> tuple[str, str]:
-    """Splits a sentence before its last '(95 % interval', because the page prints the basis in smaller type."""
+    """Splits an answer before the last '(95 % interval'. The page prints the second part in smaller type."""
     head, mark, tail = sentence.rpartition("(95 % interval")
     return (head.rstrip(), mark + tail) if mark else (sentence, "")
 
 
 def _trial_rows(reader: RunReader, findings: RunFindings) -> Iterator[tuple[Trial, str, str, list[str], list[str]]]:
-    """Yields each trial with the names of its stack and of its point, its figures, and its reasons."""
+    """Yields (trial, name of the stack, name of the point, metrics, reasons of the verdict) for each trial."""
     labels = PointNames(reader.cells())
     names = {stack.cell: stack.name for point in findings.points for stack in point.stacks}
     for trial in reader.trials():
@@ -117,7 +117,7 @@ def _window_text(trial: Trial) -> list[str]:
 
 
 def _settings(findings: RunFindings) -> list[tuple[str, str, str, str]]:
-    """Returns (label, title, model, settings) of each stack. A setting that varies lists all its values."""
+    """Returns (label, title, model, settings) of each stack. The text of a setting has all values that the run uses."""
     found: dict[str, list[StackFindings]] = {}
     for point in findings.points:
         for stack in point.stacks:

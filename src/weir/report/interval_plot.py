@@ -1,4 +1,4 @@
-"""Computes the positions of dots and intervals on an axis, in percent of the width. A template draws the SVG."""
+"""Computes the positions of dots and intervals on an axis, in percent of the axis. A template draws them as SVG."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +10,7 @@ from weir.findings.types import Comparison, IdenticalCopies, Point, Variation
 from weir.report.number_format import display, interval_text, value_text
 
 MARGIN_PERCENT = 2.0
-"""Space at both ends, so that a dot at the edge is completely visible."""
+"""Space at both ends of the axis, so that a dot at an end is completely visible."""
 _GREY = 6
 """The colour of a row that belongs to no stack."""
 
@@ -25,7 +25,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row for a stack or a comparison: a mean, its interval, and a dot for each trial. Positions are in percent."""
+    """The row of a stack or a comparison: a mean, an interval, and a dot for each trial. Positions are in percent."""
 
     name: str
     colour: int
@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Rows over one axis. On an axis of ratios, `reference` is the position of the ratio 1."""
+    """A chart: rows over a common axis. On an axis of ratios, `reference` is the position of the ratio 1."""
 
     title: str
     unit: str
@@ -51,7 +51,7 @@ class Strip:
 
 
 def measure_strip(point: Point, metric: str) -> Strip | None:
-    """Returns a strip of one metric, with a row for each stack at a point; None without a value above 0."""
+    """Returns the chart of one metric, with a row for each stack at a point; None if no value is above 0."""
     shown = display(metric)
     measures = [(stack, stack.measure(metric)) for stack in point.stacks]
     values = [
@@ -74,7 +74,7 @@ def measure_strip(point: Point, metric: str) -> Strip | None:
 
 
 def tile_rows(point: Point, metric: str) -> tuple[Row, ...]:
-    """Returns bars of one metric from zero to the largest value, without intervals and without the A/A copy."""
+    """Returns a bar of one metric for each stack, without the A/A copy. The largest value has the full width."""
     measures = [(stack, stack.measure(metric)) for stack in point.stacks if stack.arm == "main"]
     largest = max((measure.value for _, measure in measures if measure.value is not None), default=0.0)
     if largest <= 0:
@@ -88,7 +88,7 @@ def tile_rows(point: Point, metric: str) -> tuple[Row, ...]:
 
 
 def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> Strip | None:
-    """Returns a strip of ratios on a logarithmic axis that contains the ratio 1; None without ratios."""
+    """Returns the chart of ratios on a logarithmic axis that contains the ratio 1; None if no ratio is known."""
     compared = [comparison for comparison in comparisons if comparison.ratio]
     if not compared:
         return None
@@ -114,7 +114,7 @@ def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> S
 
 
 def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Strip:
-    """Returns a strip of the spread of throughput in percent, by source and between identical copies."""
+    """Returns the chart of throughput's spread in percent: a row for each source, and a row for identical copies."""
     split = variation.split
     parts: list[tuple[str, float, float | None, float | None]] = [
         ("within trials", split.within, None, None),
@@ -135,7 +135,7 @@ def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Str
 
 
 def assign_colours(*points: Point) -> dict[str, int]:
-    """Returns the number of each stack's colour. An A/A copy has the colour of its original."""
+    """Returns the number of the colour for each stack's label. An A/A copy has the colour of its original."""
     colours: dict[str, int] = {}
     for point in points:
         main = [stack.label for stack in point.stacks if stack.arm == "main"]
@@ -144,7 +144,8 @@ def assign_colours(*points: Point) -> dict[str, int]:
 
 
 def _linear_axis(largest: float, scale: float) -> tuple[Callable[[float | None], float | None], tuple[Tick, ...]]:
-    """Returns a function from a value to its position on an axis from zero to `largest` ÷ `scale`, and the marks."""
+    """Returns a function and the ticks of a linear axis from zero. The function returns the position of a value in
+    percent. `largest` is in the unit of the axis: the unit of value × `scale`."""
     steps = linear_ticks(largest)
     end = max(largest, steps[-1])
 
@@ -155,21 +156,21 @@ def _linear_axis(largest: float, scale: float) -> tuple[Callable[[float | None],
 
 
 def linear_ticks(largest: float) -> list[float]:
-    """Returns 0 and four or five round steps, up to at least 0.9 × `largest`."""
+    """Returns 0 and two to five equal steps of a round size, for an axis from 0 to `largest`."""
     step = 10 ** math.floor(math.log10(largest / 4))
     step *= next(factor for factor in (1, 2, 2.5, 5, 10) if largest / (step * factor) <= 5)
     return [index * step for index in range(int(largest / step + 0.1) + 1)]
 
 
 def logarithmic_ticks(low: float, high: float) -> list[float]:
-    """Returns at most seven round values from `low` to `high`, if steps of ten allow it."""
+    """Returns round values from `low` to `high`: at most seven, unless the powers of ten alone are more."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     scales = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
     return _at_most_seven(low, high, ([step * 10.0**power for power in powers for step in steps] for steps in scales))
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:
-    """Returns round ratios from `low` to `high`, at most seven if coarse steps allow it."""
+    """Returns round ratios from `low` to `high`: at most seven, unless the coarsest scale has more."""
     coarse = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
     medium = sorted({*coarse, 0.25, 0.33, 0.67, 1.5, 3.0, 4.0, 6.0, 8.0})
     fine = sorted({*medium, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25})
@@ -177,7 +178,7 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 
 
 def _at_most_seven(low: float, high: float, scales: Iterable[list[float]]) -> list[float]:
-    """Returns the values from `low` to `high` on the first scale with at most seven of these, or on the last scale."""
+    """Returns the values from `low` to `high` on the first scale with at most seven, or else on the last scale."""
     found = [[value for value in scale if low <= value <= high] for scale in scales]
     return next((inside for inside in found if len(inside) <= 7), found[-1])
 

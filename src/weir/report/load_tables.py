@@ -1,4 +1,4 @@
-"""Tables of the report of a single load: its clocks, its requests and its plan, as rows of texts."""
+"""Builds the tables in the report of a single load, as rows of texts: clocks, requests and plan."""
 
 from collections.abc import Iterator
 
@@ -16,15 +16,15 @@ CLOCKS = {
     "tls_handshake": "time of the TLS handshake",
     "time_to_first_byte": "from the request's sending to the first byte of the response",
 }
-"""The clocks of a load, with their meanings."""
+"""The meaning of each clock of a load."""
 MOST_EVENTS = 30
-"""Maximum number of events that the page lists."""
+"""Maximum number of a load's events that the report lists."""
 Part = tuple[str, int, int, Quantiles]
-"""The name of a part, its number of responses, its number of failures, and its response times."""
+"""A step, a target or an agent of a load: name, number of responses, number of failures, and response times."""
 
 
 def list_tiles(findings: LoadFindings) -> list[tuple[str, str, str, str]]:
-    """Returns (title, unit, value, further figure) of each tile."""
+    """Returns (title, unit, value, second figure) for each tile with a key figure of the load."""
     summary, resources = findings.summary, findings.trial.result.resources
     requests, times = summary.requests, summary.response_time_us
     share = f"{requests.failed / requests.intended * 100:.2g} % of {requests.intended:,}" if requests.intended else ""
@@ -44,7 +44,7 @@ def list_tiles(findings: LoadFindings) -> list[tuple[str, str, str, str]]:
 
 
 def clock_rows(summary: LoadSummary) -> list[tuple[str, str, list[str]]]:
-    """Returns (name, meaning, values in ms) of each clock with samples."""
+    """Returns (name, meaning, values in ms) for each clock that has samples."""
     rows = []
     for clock, meaning in CLOCKS.items():
         times: Quantiles | None = getattr(summary, f"{clock}_us")
@@ -54,7 +54,7 @@ def clock_rows(summary: LoadSummary) -> list[tuple[str, str, list[str]]]:
 
 
 def part_rows(summary: LoadSummary) -> Iterator[tuple[str, str, list[Part]]]:
-    """Yields (title, noun, parts) for the steps of a scenario, for several targets and for several agents."""
+    """Yields (title, noun for a part, parts) for each table: the steps, the targets and the agents of a load."""
     steps = [(name, one, one.response_time_us) for name, one in (summary.steps or {}).items()]
     targets = [(one.url, one, one.response_time_us) for one in summary.targets or ()]
     agents = [(one.name, one.requests, one.response_time_us) for one in summary.agents or ()]
@@ -64,7 +64,7 @@ def part_rows(summary: LoadSummary) -> Iterator[tuple[str, str, list[Part]]]:
 
 
 def slowest_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
-    """Returns for each of the slowest requests: its due time, its times in ms, its status and its connection."""
+    """Returns a row for each of the slowest requests: due time in s, four times in ms, status and connection."""
     rows = []
     for slow in summary.slowest or ():
         due, written, first, last = slow.intended_us, slow.written_us, slow.first_byte_us, slow.last_byte_us
@@ -74,7 +74,7 @@ def slowest_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
 
 
 def plan_rows(findings: LoadFindings) -> list[tuple[str, str]]:
-    """Returns (name, text) for the parts of the plan that words describe better than JSON."""
+    """Returns (name, text) for the main values of a load's plan. The report also contains the whole plan."""
     plan, request = findings.plan, findings.plan.get("request", {})
     rows = [
         ("target", findings.title),

@@ -1,4 +1,4 @@
-"""Formats metrics as texts, with the usual unit and a useful number of digits."""
+"""Formats values of metrics as text, with the usual unit and a useful number of digits."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from weir.findings.formatting import significant
 from weir.findings.types import Held, Measure
 
 TABLE_METRICS = (metrics.THROUGHPUT, metrics.P50, metrics.P99, metrics.CPU, metrics.MEMORY, metrics.READY)
-"""The columns of the table of a point."""
+"""The metrics in the table of a point, a column for each."""
 GENERATOR_METRICS = (
     metrics.THROUGHPUT,
     metrics.REPORTED_P50,
@@ -18,24 +18,24 @@ GENERATOR_METRICS = (
     metrics.GENERATOR_CPU,
     metrics.GENERATOR_MEMORY,
 )
-"""The columns of a table of generators side by side."""
+"""The metrics in the table that compares generators."""
 
 _DISPLAY = {"req/s": ("req/s", 1.0, 4), "µs": ("ms", 1e-3, 3), "bytes": ("MB", 1e-6, 3), "s": ("s", 1.0, 3)}
 MOST_DECIMALS = 3
-"""Maximum number of decimals. Finer differences in start-up or response time have no use."""
+"""Maximum number of decimals. More decimals of a time in ms or s have no use."""
 _CPU = ("µs", 1.0, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """The unit, the scale and the digits with which a metric is printed."""
+    """The printed unit of a metric, the factor from the metric's own unit, and the number of significant digits."""
 
     unit: str
     scale: float
     digits: int
 
     def text(self, value: float, *, like: float | None = None) -> str:
-        """Returns `value` (in the metric's own unit) as a text without unit, with the decimals of `like` if given."""
+        """Returns `value` (in the metric's own unit) as text without unit, with as many decimals as `like`."""
         scaled = value * self.scale
         # Rates from 1,000 req/s on are shown exactly, as whole numbers.
         if self.unit == "req/s" and abs(like * self.scale if like is not None else scaled) >= 1000:
@@ -46,12 +46,12 @@ class Display:
 
 
 def display(metric: str) -> Display:
-    """Returns the unit, scale and digits of `metric`."""
+    """Returns the unit, the scale and the digits for the text of `metric`."""
     return Display(*(_CPU if metric in (metrics.CPU, metrics.GENERATOR_CPU) else _DISPLAY[metrics.UNITS[metric]]))
 
 
 def value_text(measure: Measure, *, unit: bool = False) -> str:
-    """Returns the value of `measure`, or a dash; with `unit`, the text ends with the unit."""
+    """Returns the value of `measure` as text, with the unit if `unit` is true. A missing value becomes a dash."""
     if measure.value is None:
         return "–"
     shown = display(measure.metric)
@@ -59,7 +59,7 @@ def value_text(measure: Measure, *, unit: bool = False) -> str:
 
 
 def interval_text(measure: Measure) -> str:
-    """Returns an interval such as '9,577–10,304', or an empty text without an interval. An end below 0 becomes 0."""
+    """Returns an interval such as '9,577–10,304'; empty without an interval. A lower end below 0 becomes 0."""
     if measure.low is None or measure.high is None:
         return ""
     shown = display(measure.metric)
@@ -67,17 +67,17 @@ def interval_text(measure: Measure) -> str:
 
 
 def size_text(size_bytes: int | None) -> str:
-    """Returns the size of a file or folder in MB, such as '19.5', or a dash."""
+    """Returns the size of a file or folder in MB, such as '19.5'. An unknown size becomes a dash."""
     return "–" if size_bytes is None else Display(*_DISPLAY["bytes"]).text(size_bytes)
 
 
 def size_ratio_text(ratio: float | None) -> str:
-    """Returns a size as a multiple of the baseline's size, such as '1.85×', or a dash."""
+    """Returns a size as a multiple of the baseline's size, such as '1.85×'. An unknown ratio becomes a dash."""
     return "–" if ratio is None else f"{significant(ratio)}×"
 
 
 def found_text(held: Held) -> str:
-    """Returns the measured value of an objective with its unit, such as '43.1 ms' or '0.2 %'."""
+    """Returns the value that weir measured for an objective, with its unit, such as '43.1 ms' or '0.2 %'."""
     if held.found is None:
         return "not measured"
     match held.unit:

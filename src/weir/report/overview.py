@@ -1,4 +1,4 @@
-"""One table of all points of a run: each stack's throughput, and its ratio to the baseline."""
+"""Builds one table of all points of a run: each stack's throughput, and its ratio to the baseline."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from weir.findings.types import Comparison
 from weir.report.number_format import value_text
 
 MOST_STACKS = 3
-"""Maximum number of stacks with throughput in the table. With more stacks the table has only ratios."""
+"""Maximum number of stacks with a column of throughput. With more stacks, the table has only columns of ratios."""
 MOST_COLUMNS = 4
-"""A table with more columns than this is transposed (a column for each point), if it has fewer points than columns."""
+"""A table with more columns than this, and more columns than rows, has a column for each point instead."""
 
 _WORDS = {"same": "the same", "undecided": "undecided", "no interval": "no interval"}
 
@@ -24,11 +24,11 @@ class Overview:
     """Heading of the first column: `point`, or `compared` if the table is transposed."""
     headings: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
-    """The label of each row, and a text for each column."""
+    """For each row: its label, and the texts of its cells."""
 
 
 def build_overview(findings: RunFindings) -> Overview | None:
-    """Returns the table; None for a run with a single point."""
+    """Returns the table of all points; None for a run with a single point."""
     if len(findings.points) < 2:
         return None
     stacks: dict[str, str] = {}

@@ -1,6 +1,6 @@
-"""Builds HTML pages from templates, the data of charts, the script and the style. A run file is hostile input, because
-names, error texts and the study's text come from elsewhere. So templates escape every text, the JSON of the charts
-contains no tags, and the page's policy allows only weir's own script."""
+"""Builds HTML pages from templates, the data of charts, the script and the style. A run file may contain harmful text,
+because names, error texts and studies come from other people. So templates escape every text, the charts' JSON contains
+no tags, and the page's policy allows only weir's own script."""
 
 import json
 import os
@@ -26,7 +26,7 @@ _INTERVAL = re.compile(r"\([\d.,]+–[\d.,]+\)")
 
 
 def write_page(page: str, path: Path) -> None:
-    """Writes a page to `path`, either completely or not at all. Raises WeirError: the file cannot be written."""
+    """Writes a page to `path`, completely or not at all. Raises WeirError: the file cannot be written."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_text(page, encoding="utf-8", errors="replace", newline="\n")
@@ -38,7 +38,8 @@ def write_page(page: str, path: Path) -> None:
 
 
 def render_page(template: str, data: str, **values: Any) -> str:
-    """Returns a page from a template, its `values` and the charts' data. Raises WeirError without the web bundle."""
+    """Returns the page of a template. `data` is the charts' data as JSON, and `values` are the template's variables.
+    Raises WeirError: the web bundle is missing."""
     bundle = load_web_assets()
     # The policy allows script and style by their hashes, so the page must contain the same bytes.
     return get_template(template).render(
@@ -57,18 +58,18 @@ def get_template(name: str) -> Template:
 
 
 def read_fields(record: Any) -> dict[str, Any]:
-    """Returns the fields of a dataclass. Unlike `asdict`, this function does not copy the charts' many numbers."""
+    """Returns the fields of a dataclass as a dict. Unlike `asdict`, does not copy the many numbers of charts."""
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def embed_json(data: Any) -> str:
-    """Returns JSON that is safe inside a script element, because `<`, `>` and `&` are escaped. Accepts dataclasses."""
+    """Returns `data` (also dataclasses) as JSON that is safe inside a script element: escapes `<`, `>` and `&`."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=read_fields)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Returns a nested mapping as rows (dotted name, text)."""
+    """Returns (name, text) for each value in a nested mapping. The name joins the keys with dots."""
     rows: list[tuple[str, str]] = []
     for key, value in values.items():
         name = f"{prefix}{key}"
@@ -111,7 +112,7 @@ def _environment() -> Environment:
 
 
 class _Unindented(PackageLoader):
-    """A template loader that removes indentation, a tenth of the size of a page with many points."""
+    """A template loader that removes indentation. Indentation is a tenth of the size of a page with many points."""
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool] | None]:
         source, filename, is_current = super().get_source(environment, template)
@@ -123,10 +124,10 @@ def _when(unix_ns: int) -> str:
 
 
 def _whole(sentence: str) -> Markup:
-    """Returns a sentence in which no line break can occur within an interval."""
+    """Returns a sentence as HTML. No browser breaks the line inside an interval."""
     return Markup(_INTERVAL.sub(r'<span class="whole">\g<0></span>', str(escape(sentence))))
 
 
 def _heading(title: str) -> str:
-    """Returns a metric's title as a heading, with a capital letter; 'p99' is unchanged."""
+    """Returns a metric's title with a capital first letter, for a heading. A title such as 'p99' is unchanged."""
     return title if title[:1] == "p" and title[1:2].isdigit() else title[:1].upper() + title[1:]

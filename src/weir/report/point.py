@@ -1,4 +1,4 @@
-"""Renders the part of a page about one point, as text, because worker processes pass text fastest."""
+"""Renders the part of a report about one point. The result is text, because worker processes send text fastest."""
 
 from weir.findings import LoadFindings, RunFindings
 from weir.findings.metrics import BY_KEY, CPU, MEMORY, P99, READY, THROUGHPUT
@@ -12,17 +12,17 @@ RESOURCE_METRICS = (CPU, MEMORY, READY)
 TILE_METRICS = (THROUGHPUT, P99, CPU, MEMORY)
 TEMPLATE = "point.html.j2"
 RUN_TEMPLATES = ("comparison.html.j2", "resources.html.j2")
-"""The templates that `TEMPLATE` includes for the points of a run."""
+"""The templates that `TEMPLATE` includes in the report of a run. The report of a load does not include them."""
 _MOST_WITH_DOTS = 12
-"""Maximum number of points whose resources show a dot for each trial; the table of trials has all values."""
+"""Above this number of points, the report's charts of resources have no dots for single trials."""
 
 
 def render_point(findings: RunFindings, charts: PointCharts, number: int) -> tuple[str, str]:
-    """Returns the escaped markup of the point with index `number`, and the data of its charts from `embed_json`."""
+    """Returns the HTML of the point with index `number`, and the data of the point's charts as JSON."""
     point: Point = findings.points[number]
     series, answers = charts.series, charts.answers
     colours = assign_colours(point)
-    # A load has one trial, and so no comparisons and no intervals.
+    # A single load has one trial: no comparisons and no intervals.
     is_load = isinstance(findings, LoadFindings)
     tiles = [(BY_KEY[metric], display(metric), rows) for metric in TILE_METRICS if (rows := tile_rows(point, metric))]
     strips = [] if is_load else [measure_strip(point, metric) for metric in RESOURCE_METRICS]

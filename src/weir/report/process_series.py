@@ -1,4 +1,4 @@
-"""Computes lines over time of the processes and the machine from samples. Each line is the mean over trials."""
+"""Computes lines over time of the processes and the machine, from their samples. Each line is the mean over trials."""
 
 from collections.abc import Sequence
 from itertools import chain, groupby
@@ -11,13 +11,13 @@ from weir.report.timeseries import Array, NamedLine, average, divide, is_sampled
 from weir.store import CpuSampleRow, NetworkSampleRow, ThreadStateRow, UseRow
 
 SHORTEST_THREADS_SLICE_S = 1.0
-"""Shortest slice of time for threads, which the observer reads about once a second."""
+"""Minimum length of a slice for threads, because the observer reads the threads about once a second."""
 MOST_CPU_LINES = 8
-"""Maximum number of lines with a single CPU. With more CPUs, each line is the mean over the CPUs of one role."""
+"""Up to this number of CPUs, each CPU has a line. With more CPUs, each line is the mean over the CPUs of one role."""
 
 
 def tier_lines(samples: Sequence[Sequence[UseRow]], edges: Array) -> list[NamedLine]:
-    """Returns user and system time of each tier, in CPUs. The process groups of a tier are added up."""
+    """Returns lines of user time and of system time for each tier, in CPUs: sums over the tier's process groups."""
     return [
         mean_line(f"{tier} {kind}", [_growth(groups, field, edges) for groups in trials])
         for tier, trials in _group_by_tier(samples).items()
@@ -26,7 +26,7 @@ def tier_lines(samples: Sequence[Sequence[UseRow]], edges: Array) -> list[NamedL
 
 
 def machine_lines(samples: Sequence[Sequence[CpuSampleRow]], edges: Array, placement: Placement) -> list[NamedLine]:
-    """Returns utilisation of each CPU and the machine's steal, in percent."""
+    """Returns the utilisation of each CPU (or of each role's CPUs) and the machine's steal time, in percent."""
     cpus = sorted({row.cpu for rows in samples for row in rows})
     busy: dict[int, list[Array]] = {cpu: [] for cpu in cpus}
     stolen: list[Array] = []
@@ -47,7 +47,7 @@ def machine_lines(samples: Sequence[Sequence[CpuSampleRow]], edges: Array, place
 
 
 def cpus_by_role(placement: Placement) -> dict[str, tuple[int, ...]]:
-    """Returns a dict from role to its CPUs."""
+    """Returns the CPUs of each role: load, stack, services and control."""
     return {role: getattr(placement, role) for role in ("load", "stack", "services", "control")}
 
 
@@ -62,7 +62,7 @@ def _rows(cpus: Sequence[int], placement: Placement) -> list[tuple[str, list[int
 
 
 def memory_lines(samples: Sequence[Sequence[UseRow]], edges: Array) -> list[NamedLine]:
-    """Returns resident memory of each tier in MB at the middle of each slice; a tier's process groups are added up."""
+    """Returns each tier's resident memory in MB at the middle of each slice, as a sum over process groups."""
     at = (edges[:-1] + edges[1:]) / 2
 
     def resident_mb(groups: Sequence[Sequence[UseRow]]) -> Array:
@@ -76,7 +76,7 @@ def memory_lines(samples: Sequence[Sequence[UseRow]], edges: Array) -> list[Name
 def traffic_lines(
     samples: Sequence[Sequence[UseRow]], networks: Sequence[Sequence[NetworkSampleRow]], edges: Array
 ) -> list[NamedLine]:
-    """Returns each tier's disk traffic and the machine's loopback traffic in MB per second, without lines of zeros."""
+    """Returns each tier's disk traffic and the machine's loopback traffic in MB per second. Omits lines of zeros."""
     lines = [
         mean_line(f"{tier}, {verb}", [_growth(groups, field, edges) / 1e6 for groups in trials])
         for tier, trials in _group_by_tier(samples).items()
@@ -89,7 +89,7 @@ def traffic_lines(
 
 
 def thread_lines(trials: Sequence[Sequence[ThreadStateRow]], edges: Array) -> list[NamedLine]:
-    """Returns the mean number of threads in each state over all tiers, without states that had no threads."""
+    """Returns a line for each state that threads had: the mean number of threads in this state, over all tiers."""
     found = [_threads_by_state(rows, edges) for rows in trials if rows]
     if not found:
         return []
@@ -98,8 +98,8 @@ def thread_lines(trials: Sequence[Sequence[ThreadStateRow]], edges: Array) -> li
 
 
 def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
-    """Returns one trial's threads, a row for each state. Readings may be late, so their times determine only the
-    shares of the states. The readings' thread counts determine the number of threads."""
+    """Returns one trial's number of threads, with a row for each state. The number comes from the readings' thread
+    counts. Readings may be late, so the times in each state give only the shares of the states."""
     pools: dict[tuple[str, str, str], list[ThreadStateRow]] = {}
     for row in rows:
         pools.setdefault((row.name, row.tier, row.pool), []).append(row)
@@ -115,7 +115,7 @@ def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
 
 
 def _group_by_tier(samples: Sequence[Sequence[UseRow]]) -> dict[str, list[list[list[UseRow]]]]:
-    """Returns for each tier the trials that have samples of it, each with the samples of its process groups."""
+    """Returns samples by tier, trial and process group. A tier has only the trials with samples of this tier."""
     tiers: dict[str, list[list[list[UseRow]]]] = {}
     for rows in samples:
         in_order = sorted(rows, key=lambda row: (row.tier, row.name))
@@ -126,7 +126,7 @@ def _group_by_tier(samples: Sequence[Sequence[UseRow]]) -> dict[str, list[list[l
 
 
 def _growth(groups: Sequence[Sequence[UseRow | NetworkSampleRow]], field: str, edges: Array) -> Array:
-    """Returns a counter's growth per second, added up over process groups, without samples that lack the counter."""
+    """Returns the growth of a counter per second, added up over process groups. Ignores samples without the counter."""
     known = [[row for row in rows if getattr(row, field) is not None] for rows in groups]
     slopes = [slope([row.t_s for row in rows], [getattr(row, field) for row in rows], edges) for rows in known]
     return np.asarray(np.sum(slopes, axis=0))

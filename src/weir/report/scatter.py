@@ -1,5 +1,5 @@
-"""Computes charts of CPU time or memory against p99. Each stack is a path with a spot for each amount of load.
-Positions are in percent, as in `interval_plot.py`. A template draws the SVG."""
+"""Computes charts of CPU time or memory against p99. A stack's path has a spot for each amount of load. Positions are
+in percent, as in `interval_plot.py`. A template draws the SVG."""
 
 import math
 from collections.abc import Sequence
@@ -16,23 +16,23 @@ from weir.report.number_format import display
 
 _TITLES = {CPU: ("CPU seconds per million requests", "s"), MEMORY: ("memory", "MB")}
 _MARGIN_PERCENT = 5.0
-"""Space at all edges, so that a spot at an edge and its words are completely visible."""
+"""Space at all edges of the chart, so that a spot at an edge and its text are completely visible."""
 _CLOSE_PERCENT = 4.0
-"""A spot has no text if the last spot with a text is closer than this distance."""
+"""Minimum distance between two spots of a path that both have a text. A closer spot has no text."""
 _LETTER_PERCENT, _LINE_PERCENT = 1.7, 5.0
-"""Approximate width and height of a letter, on a chart of usual width."""
+"""Approximate width and height of a letter, in percent of a chart of usual size."""
 _NAMED_LEFT_PERCENT = 62.0
-"""If a path ends to the right of this position, its name is to the left of its last spot."""
+"""If the last spot of a path is to the right of this position, the path's name is to the left of this spot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """One stack at one amount of load. Positions are in percent from the left and from the top."""
+    """The position of one stack at one amount of load, in percent from the left and from the top."""
 
     x: float
     y: float
     words: str
-    """The amount of load; empty if there is only one amount, or no space."""
+    """The amount of load; empty if the chart has only one amount, or if there is no space for a text."""
     p99_ms: float
     cost: float
 
@@ -45,11 +45,11 @@ class Path:
     colour: int
     spots: tuple[Spot, ...]
     is_named_below: bool
-    """Whether the name stands below the last spot, because another name stands above this spot."""
+    """Whether the path's name is below the last spot, because the name of another path is above this spot."""
 
     @property
     def is_named_left(self) -> bool:
-        """Whether the name ends at the last spot, because otherwise it would extend beyond the chart."""
+        """Whether the path's name is to the left of the last spot. On the right, the name would leave the chart."""
         return self.spots[-1].x > _NAMED_LEFT_PERCENT
 
     @property
@@ -59,7 +59,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """A chart of one kind of cost against p99."""
+    """A chart of one cost (CPU time or memory) against p99."""
 
     title: str
     unit: str
@@ -71,7 +71,7 @@ class Plane:
 
 
 def build_planes(findings: RunFindings) -> list[Plane]:
-    """Returns charts for each set of points that differ only in the amount of load and have at least two stacks."""
+    """Returns charts for each set of points that differ only in the amount of load. A chart needs two stacks."""
     groups = alike_but_for_load(findings.points)
     planes = [
         _plane(points, metric, format_where(points[0].workload, points[0].coordinates) if len(groups) > 1 else "")
@@ -129,7 +129,7 @@ def _overlap(one: Path, other: Path) -> bool:
     """Returns whether the names of two paths overlap."""
 
     def box(path: Path) -> tuple[float, float, float]:
-        """Returns the left, the right and the top of a path's name."""
+        """Returns the positions of the left edge, the right edge and the top edge of a path's name."""
         last, width = path.spots[-1], _LETTER_PERCENT * (len(path.name) + 2)
         left = last.x - width if path.is_named_left else last.x
         return left, left + width, last.y + (_LINE_PERCENT if path.is_named_below else -_LINE_PERCENT)
@@ -139,16 +139,16 @@ def _overlap(one: Path, other: Path) -> bool:
 
 
 def _sentence(paths: Sequence[Path], unit: str) -> str:
-    """Returns a sentence that names the fastest stack and the stack with the lowest cost."""
+    """Returns a sentence that names the stack with the lowest p99 and the stack with the lowest cost."""
     fastest = min(paths, key=lambda path: min(spot.p99_ms for spot in path.spots))
     cheapest = min(paths, key=lambda path: min(spot.cost for spot in path.spots))
     best = min(fastest.spots, key=lambda spot: spot.p99_ms)
     least = min(cheapest.spots, key=lambda spot: spot.cost)
-    text = f"{fastest.name} has the shortest p99 ({significant(best.p99_ms)} ms, at {significant(best.cost)} {unit})"
+    text = f"{fastest.name} has the lowest p99 ({significant(best.p99_ms)} ms, with {significant(best.cost)} {unit})"
     if fastest is cheapest:
         return f"{text} and the lowest cost ({significant(least.cost)} {unit})."
     cost = f"{significant(least.cost)} {unit}, with a p99 of {significant(least.p99_ms)} ms"
-    return f"{text}, {cheapest.name} the lowest cost ({cost})."
+    return f"{text}, and {cheapest.name} has the lowest cost ({cost})."
 
 
 def _inside(share: float) -> float:

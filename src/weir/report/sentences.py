@@ -1,4 +1,4 @@
-"""Builds the sentences under the charts."""
+"""Builds the texts under the charts and under the table of trials."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -18,7 +18,7 @@ GENERATORS_NOTE = (
 
 
 def throughput_sentence(point: Point) -> str:
-    """Returns the sentence under the dots of throughput."""
+    """Returns the text under the chart of throughput by trial: the legend, and the stack whose trials differ most."""
     trials = [(stack.name, [trial.value for trial in stack.measure(THROUGHPUT).trials]) for stack in point.stacks]
     spreads = [((max(values) - min(values)) / fmean(values), name) for name, values in trials if len(values) > 1]
     text = "Each dot is one trial on a fresh process; the bar is the 95 % interval of the mean."
@@ -29,7 +29,8 @@ def throughput_sentence(point: Point) -> str:
 
 
 def rate_sentence(series: PointSeries) -> str:
-    """Returns the sentence under throughput over time: the change from first to last quarter, or one trial's range."""
+    """Returns the text under throughput over time: the change from the first to the last quarter for each stack. For a
+    single trial, returns the lowest and the highest throughput of a slice."""
     asked = " The grey line is the offered rate." if series.offered_rps else ""
     if [stack.of_trials for stack in series.stacks] == [1]:
         answered = _values(series.stacks[0].rate_rps)
@@ -50,7 +51,7 @@ def rate_sentence(series: PointSeries) -> str:
 
 
 def percentiles_sentence(series: PointSeries) -> str:
-    """Returns the sentence under percentiles over time: the typical and the worst slice."""
+    """Returns the text under percentiles over time: each stack's p99 in the typical and in the worst slice."""
     worst = []
     for stack in series.stacks:
         known = _known(stack.p99_ms, series.coarse_time_s)
@@ -66,7 +67,7 @@ def percentiles_sentence(series: PointSeries) -> str:
 
 
 def cpu_sentence(series: PointSeries) -> str:
-    """Returns the sentence under CPU over time: the mean CPU time of each tier."""
+    """Returns the text under CPU over time: how many CPUs each tier used on average."""
     parts = []
     for stack in series.stacks:
         tiers: dict[str, dict[str, float]] = {}
@@ -76,13 +77,13 @@ def cpu_sentence(series: PointSeries) -> str:
         for tier, kinds in tiers.items():
             total = sum(kinds.values())
             if total > 0:
-                kernel = f"{kinds.get('system', 0.0) / total * 100:.0f} % of it in the kernel"
+                kernel = f"{kinds.get('system', 0.0) / total * 100:.0f} % of this time in the kernel"
                 parts.append(f"{stack.name}'s {tier} tier used {significant(total, 2)} CPUs, {kernel}")
     return f"On average {'; '.join(parts)}." if parts else "No samples of the processes."
 
 
 def machine_sentence(series: PointSeries) -> str:
-    """Returns the sentence under the machine's CPUs: their utilisation, and the share that the hypervisor took."""
+    """Returns the text under the machine's CPUs: their mean utilisation, and the hypervisor's share (steal)."""
     parts = []
     for stack in series.stacks:
         lines = [line for line in stack.machine_percent if line.label != "steal"]
@@ -95,7 +96,7 @@ def machine_sentence(series: PointSeries) -> str:
 
 
 def waiting_sentence(series: PointSeries) -> str:
-    """Returns the sentence under the requests in flight: the largest number at a time."""
+    """Returns the text under requests in flight: the highest number of each stack."""
     highest = [
         f"{stack.name} {max(known):,.0f}{' queued' if line.label == 'queued' else ''}"
         for stack in series.stacks
@@ -104,11 +105,11 @@ def waiting_sentence(series: PointSeries) -> str:
     ]
     over = ", the mean over trials" if any(stack.of_trials > 1 for stack in series.stacks) else ""
     most = f" At most: {listed(highest)}." if highest else ""
-    return f"The highest number in each slice, at ends of intervals{over}.{most}"
+    return f"Each value is the highest number in a slice, read at the ends of intervals{over}.{most}"
 
 
 def errors_sentence(point: Point, series: PointSeries) -> str:
-    """Returns the sentence under the failed requests: each stack's share, and the slice with the largest number."""
+    """Returns the text under failed requests: the share of each stack, and the highest rate in a slice."""
     shares = [
         f"{stack.name} {significant(stack.failed_share * 100, 2)} %"
         for stack in point.stacks
@@ -128,7 +129,7 @@ def errors_sentence(point: Point, series: PointSeries) -> str:
 
 
 def memory_sentence(series: PointSeries) -> str:
-    """Returns the sentence under memory over time: each tier's memory at the end, and the change of this memory."""
+    """Returns the text under memory over time: each tier's memory at the end, and a clear change since the start."""
     parts = []
     for stack in series.stacks:
         for line in stack.memory_mb:
@@ -142,7 +143,7 @@ def memory_sentence(series: PointSeries) -> str:
 
 
 def traffic_sentence(series: PointSeries) -> str:
-    """Returns the sentence under disk and network: each stack's largest mean traffic."""
+    """Returns the text under disk and network: for each stack, the line with the highest mean."""
     traffic = {stack.name: [(_mean(line.values), line.label) for line in stack.traffic_mb_s] for stack in series.stacks}
     most = [(name, *max(means)) for name, means in traffic.items() if means]
     parts = [f"{name} {significant(mean, 2)} MB/s ({label})" for name, mean, label in most]
@@ -150,7 +151,7 @@ def traffic_sentence(series: PointSeries) -> str:
 
 
 def threads_sentence(series: PointSeries) -> str:
-    """Returns the sentence under the states of threads: their number, and the most frequent state."""
+    """Returns the text under thread states: the number of each stack's threads, and their most frequent state."""
     parts = []
     for stack in series.stacks:
         means = [(_mean(line.values), line.label) for line in stack.threads]
@@ -165,21 +166,20 @@ def threads_sentence(series: PointSeries) -> str:
 
 
 def distribution_sentence(point: Point) -> str:
-    """Returns the sentence under the response-time distribution."""
+    """Returns the text under the latency distribution: how the lines end, and p99 ÷ p50 of each stack."""
     parts = []
     for stack in point.stacks:
         p50, p99 = stack.measure(P50), stack.measure(P99)
         if stack.arm == "main" and p50.value and p99.value:
             parts.append(f"{stack.name} {significant(p99.value / p50.value, 2)}×")
     merged = any(len(stack.evidence.used) > 1 for stack in point.stacks)
-    text = (
-        f"{'A line merges all trials of a stack. ' if merged else ''}A line ends if fewer than 100 samples lie beyond."
-    )
+    merging = "A line merges all trials of a stack. " if merged else ""
+    text = f"{merging}A line ends if fewer than 100 samples are slower."
     return text + (f" The 99th percentile ÷ the median: {listed(parts)}." if parts else "")
 
 
 def resources_sentence(point: Point) -> str:
-    """Returns the sentence under the resources: the stacks with the lowest CPU time and with the least memory."""
+    """Returns the text under the resources: the stacks with the lowest and highest CPU time and memory."""
     text = []
     for metric in (CPU, MEMORY):
         shown = display(metric)
@@ -194,10 +194,8 @@ def resources_sentence(point: Point) -> str:
 
 
 def trials_sentence(trials: TrialCounts) -> str:
-    """Returns the sentence under the list of trials: the number of used trials, and the outcomes of the others."""
-    text = (
-        f"Averages use {trials.used} of {counted(trials.finished, 'trial')}. The table has reasons against the others."
-    )
+    """Returns the text under the table of trials: the numbers of used, repeated and extended trials."""
+    text = f"Averages use {trials.used} of {counted(trials.finished, 'trial')}. The table explains the unused trials."
     if trials.retried:
         text += f" Repeats of rejected trials: {trials.retried:,}."
     if trials.extended:

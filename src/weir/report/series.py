@@ -1,5 +1,5 @@
-"""Computes the charts over time and the latency distribution from the trials that averages use. The size of charts is
-limited for runs of any length: at most `MOST_POINTS` slices of time, and one line for all trials."""
+"""Computes the charts over time and the latency distribution of a point, from the used trials. The size of a chart is
+limited for runs of any length: at most `MOST_POINTS` slices of time, and one line for all trials of a stack."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,36 +19,36 @@ from weir.store import CpuSampleRow, IntervalRow, NetworkSampleRow, RunReader, T
 
 FEWEST_POINTS = 40
 MOST_SLICES = 6_000
-"""Maximum number of slices of all stacks at all points, so that a page with a thousand trials stays small."""
+"""Maximum number of slices in a page, over all stacks and points. The limit keeps a page of many trials small."""
 FEWEST_TRIALS = 3
 MOST_TRIALS = 300
-"""Maximum number of trials with lines over time, at all points together, so that weir builds large pages quickly."""
+"""Maximum number of trials in a page's charts over time, over all points. With fewer trials, weir is faster."""
 SHORTEST_COARSE_SLICE_S = 0.5
-"""Shortest slice for percentiles and CPU. The kernel counts CPU time in ticks of 10 ms, so in a shorter slice one tick
-is more than 2 %; and a slow stack has too few requests for a p99."""
+"""Minimum length of a slice for percentiles and CPU. The kernel counts CPU time in ticks of 10 ms: more than 2 % of a
+shorter slice. A shorter slice also has too few requests of a slow stack for a p99."""
 _REQUESTS_FOR_P99 = 1200
-"""Mean number of requests in a slice with which every slice has at least ten samples beyond its p99."""
+"""Target for the mean number of requests in a slice. Each slice then has at least ten requests above the p99."""
 _PERCENTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99}
 _FEWEST_SLICES = 6
-"""Minimum number of slices of a slow load, even if a slice then has fewer requests."""
+"""Minimum number of slices of a load, even if a slice then has fewer requests than `_REQUESTS_FOR_P99`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A stack with a used trial in the charts of a point; never an A/A copy."""
+    """A stack in the charts of a point. The stack has a used trial and is no A/A copy."""
 
     label: str
     name: str
     colour: int
     trials: tuple[int, ...]
-    """Ids of all used trials."""
+    """Ids of the stack's used trials at the point."""
     upper_bounds: tuple[UpperBound, ...]
     has_failed: bool
-    """Whether a request of these trials failed."""
+    """Whether a request failed in a used trial."""
 
 
 def list_shown(point: PointCells, names: Mapping[int, str]) -> list[Shown]:
-    """Returns the stacks that the charts of a point show; `names` has the name of each cell by its id."""
+    """Returns the stacks that the charts of a point show. `names` contains the name for each cell's id."""
     shown = []
     for colour, member in enumerate(member for member in point.members if member.cell.arm == "main"):
         if member.used:
@@ -61,13 +61,13 @@ def list_shown(point: PointCells, names: Mapping[int, str]) -> list[Shown]:
 
 @dataclass(frozen=True, slots=True)
 class StackSeries:
-    """One stack's lines at one point. The page's script uses the names of the fields."""
+    """The lines of one stack in the charts of one point. The page's script reads the fields by name."""
 
     label: str
     name: str
     colour: int
     trials: int
-    """Number of trials with lines over time."""
+    """Number of trials in the lines over time."""
     rate_rps: Line
     rate_low_rps: Line
     rate_high_rps: Line
@@ -79,42 +79,43 @@ class StackSeries:
     tiers: list[NamedLine]
     machine_percent: list[NamedLine]
     distribution_ms: Line
-    """Response times of all used trials."""
+    """Response times at `PointSeries.nines`, over all used trials."""
     service_ms: Line
-    """Service times, only for a single trial of an open load: in a closed loop both clocks give the same line."""
+    """Service times for a single trial of an open load, or else empty. In a closed loop, both clocks are the same."""
     of_trials: int
     """Number of used trials."""
     waiting: list[NamedLine]
-    """Requests in flight, and requests queued for a connection if there were any."""
+    """Requests in flight and, if there were any, requests that waited for a connection."""
     errors_rps: list[NamedLine]
-    """Failed requests per second of each kind, without kinds that never occurred."""
+    """Failed requests per second for each kind of failure that occurred."""
     memory_mb: list[NamedLine]
     traffic_mb_s: list[NamedLine]
-    """Reading and writing of disks of each tier, and traffic of the loopback device; lines of zeros are left out."""
+    """Disk reads and writes of each tier, and traffic of the loopback device, without lines of zeros."""
     threads: list[NamedLine]
-    """Mean number of threads in each state, in the order of `records.THREAD_STATES`, without states that had none."""
+    """Mean number of threads in each state, in the order of `records.THREAD_STATES`. Omits states without threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointSeries:
-    """All stacks of a point, on shared axes. Times are middles of slices, in seconds since the load's start."""
+    """The lines of all stacks of a point. Times are the middles of slices, in seconds since the load's start."""
 
     time_s: list[float]
     coarse_time_s: list[float]
-    """The middles of longer slices, for percentiles and CPU."""
+    """The middles of longer slices, for percentiles, CPU, memory and traffic."""
     nines: list[float]
-    """Positions on the axis of quantiles: −log10 of the share of slower requests. Example: 1 is p90, 2 is p99."""
+    """Positions on the axis of percentiles: −log10 of the share of slower requests. Example: p90 is at 1, p99 at 2."""
     stacks: list[StackSeries]
     threads_time_s: list[float] = field(default_factory=list)
-    """The middles of slices of at least a second, for threads."""
+    """The middles of the slices for thread states. These slices last at least a second."""
     has_intervals: bool = True
-    """Whether the generator reported intervals. Otherwise only the server's processes have lines over time."""
+    """Whether the generator reported intervals. Otherwise only the processes and the machine have lines over time."""
     offered_rps: Line = field(default_factory=list)
-    """The rate of an open load; empty for a closed loop, and if an arrival sends several requests."""
+    """The offered rate of an open load. Empty for a closed loop, or if each arrival starts a session of requests."""
 
 
 def build_point_series(reader: RunReader, load: Load, shown: Sequence[Shown], together: int = 1) -> PointSeries:
-    """Returns the series of the stacks of a point; `together` is the number of stacks of all points of the page."""
+    """Returns the lines of a point's stacks. `together` is the number of stacks in all points of the page. A higher
+    number reduces the size of the charts."""
     drawn = {stack.label: pick_evenly(stack.trials, max(FEWEST_TRIALS, MOST_TRIALS // together)) for stack in shown}
     intervals = {trial: reader.intervals(trial) for trials in drawn.values() for trial in trials}
     most_points = max(FEWEST_POINTS, min(timeseries.MOST_POINTS, MOST_SLICES // together))
@@ -181,7 +182,8 @@ def _offered_rates(load: Load, times_s: Sequence[float]) -> Line:
 
 
 def _slice_for_p99_s(trials: Sequence[Sequence[IntervalRow]]) -> float:
-    """Returns the length of a slice with enough requests for a p99; shorter if too few slices would remain."""
+    """Returns the length of a slice in seconds that has enough requests for a p99. Shorter if fewer than
+    `_FEWEST_SLICES` slices would remain."""
     length_s = max((rows[-1].end_s for rows in trials if rows), default=0.0)
     completed = sum(row.completed for rows in trials for row in rows)
     wanted_s = _REQUESTS_FOR_P99 * length_s / completed if completed else 0.0
@@ -189,7 +191,7 @@ def _slice_for_p99_s(trials: Sequence[Sequence[IntervalRow]]) -> float:
 
 
 def _histograms(reader: RunReader, trials: Sequence[int], clock: str) -> list[bytes]:
-    """Returns the histograms of trials. A killed load has only the histograms of its intervals."""
+    """Returns the histograms of whole trials. If killed loads have none, returns the histograms of their intervals."""
     whole = [data for trial in trials if (data := reader.histogram(trial, clock)) is not None]
     return whole or [data for trial in trials for data in reader.interval_histograms(trial)]
 
@@ -200,12 +202,12 @@ def _service_times(reader: RunReader, trials: Sequence[int], nines: Sequence[flo
 
 
 def pick_evenly(trials: Sequence[int], most: int) -> list[int]:
-    """Returns at most `most` trials, evenly spaced from the first to the last."""
+    """Returns at most `most` of `trials`, evenly spaced from the first to the last."""
     return [trials[round(place)] for place in np.linspace(0, len(trials) - 1, min(most, len(trials)))]
 
 
 def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
-    """Returns milliseconds at each of `nines`; None for quantiles with too few samples."""
+    """Returns the time in milliseconds at each of `nines`; None at a percentile with too few slower requests."""
     samples, quantiles = stats.quantiles_by_group(
         np.zeros_like(found.bucket), found.bucket, found.often, 1, [1 - 10**-value for value in nines]
     )
@@ -215,7 +217,7 @@ def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
 
 
 def choose_nines(samples: Sequence[Samples]) -> list[float]:
-    """Returns positions from p0 to the highest quantile for which at least one stack has enough samples."""
+    """Returns positions from p0 to the highest percentile at which at least one stack has enough slower requests."""
     most = max([2 * stats.SAMPLES_BEYOND, *(int(found.often.sum()) for found in samples)])
     return list(np.linspace(0, math.log10(most / stats.SAMPLES_BEYOND), 120))
 
@@ -230,14 +232,14 @@ def quantiles_over_time(
     samples, quantiles = stats.quantiles_by_group(
         slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, list(_PERCENTILES.values())
     )
-    # Ten samples beyond are enough for a line that shows movement; numbers in tables need a hundred.
+    # A line that shows changes needs only ten slower requests for a percentile; a number in a table needs a hundred.
     beyond = np.outer(1 - np.array(list(_PERCENTILES.values())), samples)
     lines = np.where(beyond >= 10 - 1e-6, quantiles / 1e6, np.nan)
     return dict(zip(_PERCENTILES, map(to_line, lines), strict=True))
 
 
 def error_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[NamedLine]:
-    """Returns failed requests per second of each kind that occurred, the mean over trials."""
+    """Returns a line for each kind of failure that occurred: failed requests per second, averaged over trials."""
     kinds = sorted({kind for rows in trials for row in rows for kind, count in row.errors.items() if count})
     return [
         mean_line(kind, [compute_rates(rows, edges, [row.errors.get(kind, 0) for row in rows]) for rows in trials])
@@ -246,7 +248,8 @@ def error_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[N
 
 
 def waiting_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[NamedLine]:
-    """Returns requests in flight and queued: the maximum in each slice at ends of intervals, the mean over trials."""
+    """Returns a line of requests in flight and, if any, of queued requests. A value is the maximum at the ends of a
+    slice's intervals, averaged over trials."""
     fields = {"in flight": "in_flight"}
     if any(row.queued for rows in trials for row in rows):
         fields["queued"] = "queued"
@@ -254,19 +257,19 @@ def waiting_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list
 
 
 def _highest_of(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
-    # One slice before the first and one after the last, for intervals outside all slices.
+    # Has one slice more before the first and one more after the last, for intervals outside all slices.
     highest: Array = np.full(len(edges) + 1, np.nan)
     np.fmax.at(highest, _find_slices(rows, edges) + 1, np.array([getattr(row, field) for row in rows], np.float64))
     return highest[1:-1]
 
 
 def compute_rates(rows: Sequence[IntervalRow], edges: Array, counts: Sequence[int]) -> Array:
-    """Returns requests per second in each slice, from a count for each interval; NaN outside the trial."""
+    """Returns counts per second in each slice, from a count for each interval; NaN in slices without intervals."""
     slices, lengths_s = _find_slices(rows, edges) + 1, [row.end_s - row.start_s for row in rows]
     counted, covered_s = (np.bincount(slices, weights, len(edges) + 1)[1:-1] for weights in (counts, lengths_s))
     return divide(counted.astype(np.float64), covered_s.astype(np.float64))
 
 
 def _find_slices(rows: Sequence[IntervalRow], edges: Array) -> NDArray[np.intp]:
-    """Returns the index of the slice at each interval's middle: −1 before all slices, `len(edges) - 1` after all."""
+    """Returns the slice of each interval's middle as an index: −1 before all slices, `len(edges) - 1` after all."""
     return np.searchsorted(edges, [(row.start_s + row.end_s) / 2 for row in rows], side="right") - 1

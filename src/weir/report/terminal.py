@@ -1,5 +1,5 @@
-"""Renders a run's findings for a terminal with 80 columns: the answer, the tables, cautions and omitted trials.
-Colour only repeats the words. `rich` omits colour without a terminal and with NO_COLOR."""
+"""Renders a run's findings for a terminal with 80 columns: the answer, the tables, cautions and omitted trials. The
+text tells the same without colours. `rich` prints no colours outside a terminal, or with NO_COLOR."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,14 +20,14 @@ from weir.report.overview import Overview, build_overview
 from weir.report.sentences import GENERATORS_NOTE
 
 MOST_LEFT_OUT = 12
-"""Maximum number of omitted trials in the list; the HTML report lists all of them."""
+"""Maximum number of omitted trials that the terminal lists; the HTML report lists all omitted trials."""
 _NAME_WIDTH = 23
-"""Longest name of a stack on one line. Longer names wrap, so that the numbers stay within 80 columns."""
+"""Maximum length of a stack's name on one line. A longer name wraps, so that the numbers stay within 80 columns."""
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
 
 
 def render_answer(run: RunFindings) -> RenderableType:
-    """Returns the interim answer of `weir run`: the sentence and the figures behind it."""
+    """Returns the interim result of `weir run`: the answer, and the tables of the metrics."""
     findings: RunFindings = sanitize(run)
     parts = [Text(""), *_answer(findings)]
     overview = _overview(build_overview(findings))
@@ -40,7 +40,7 @@ def render_answer(run: RunFindings) -> RenderableType:
 
 
 def render_terminal(run: RunFindings) -> RenderableType:
-    """Returns the text of `weir run` and `weir report` about a run."""
+    """Returns the text that `weir run` and `weir report` print about a run."""
     findings: RunFindings = sanitize(run)
     parts = [*_answer(findings), *_generators(findings), *_overview(build_overview(findings))]
     for point in findings.points:
@@ -55,7 +55,7 @@ def render_terminal(run: RunFindings) -> RenderableType:
 
 
 def render_times(found: Sequence[StackTimes]) -> RenderableType:
-    """Returns a table of the time of trials outside their loads, a column for each stack and a row for each phase."""
+    """Returns a table of the time that trials take beside their loads, with a row for each phase."""
     if not found:
         return Text("No trial ran a load.")
     table = _table(None, "median seconds", *(Column(Text(sanitize(one.label)), justify="right") for one in found))
@@ -84,7 +84,7 @@ def _numbers(*headings: str) -> list[Column]:
 
 
 def _list(title: str, lines: Sequence[Text]) -> list[RenderableType]:
-    """Returns a title and lines with a hanging indent; an empty text without lines."""
+    """Returns a title, and each of `lines` as an item with a hanging indent. Returns nothing without lines."""
     if not lines:
         return []
     grid = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 1, 0, 0))
@@ -171,7 +171,7 @@ def _objectives(findings: RunFindings) -> list[RenderableType]:
 
 
 def _name(name: str) -> Text:
-    """Returns a stack's name; a long name wraps before its variant."""
+    """Returns a stack's name. A long name has its variant on a second line."""
     return Text(name.replace("[", "\n[", 1) if len(name) > _NAME_WIDTH else name)
 
 
@@ -192,7 +192,7 @@ def _work(point: Point) -> list[RenderableType]:
 
 
 def _curves(findings: RunFindings) -> list[RenderableType]:
-    """Returns the break-evens of stacks, the growth of their throughput, and their bottlenecks."""
+    """Returns lists of sentences: break-evens, scalability, bottlenecks, and experiments on the bottlenecks."""
     changes = [one for one in findings.break_evens if one.metric == THROUGHPUT or one.crossings]
     sections = {
         "Break-even": [(one.sentence, one.would_change) for one in changes],

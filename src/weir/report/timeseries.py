@@ -1,4 +1,4 @@
-"""Slices of time, and lines with a value or a gap for each slice, for the charts over time."""
+"""Cuts time into slices, and computes lines for the charts over time. A line has a value or a gap for each slice."""
 
 import math
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ class NamedLine:
 
 
 def cut_slices(intervals: Sequence[IntervalRow], most_points: int = MOST_POINTS, *, lasted_s: float = 1.0) -> Array:
-    """Returns the edges of equal slices; each slice spans a whole number of intervals. A last interval shorter than
-    half of the others has no slice. Without intervals, each slice lasts 0.5 s, or `lasted_s` if shorter."""
+    """Returns the edges of equal slices; each slice spans a whole number of intervals. A last interval has no slice if
+    it is shorter than half of the others. Without intervals, a slice lasts 0.5 s, or `lasted_s` if shorter."""
     lengths = [row.end_s - row.start_s for row in intervals if row.end_s > row.start_s] or [min(_SLICE_S, lasted_s)]
     length = float(np.median(lengths))
     end_s = max((row.end_s for row in intervals), default=lasted_s)
@@ -37,7 +37,7 @@ def cut_slices(intervals: Sequence[IntervalRow], most_points: int = MOST_POINTS,
 
 
 def coarsen(edges: Array, shortest_s: float) -> Array:
-    """Returns every k-th edge, so that no slice is shorter than `shortest_s`."""
+    """Returns the edges of longer slices: merges neighbouring slices until each lasts at least `shortest_s`."""
     length = float(edges[1] - edges[0])
     step = max(1, math.ceil(shortest_s / length - 1e-9))
     kept = edges[::step]
@@ -45,7 +45,7 @@ def coarsen(edges: Array, shortest_s: float) -> Array:
 
 
 def slope(times_s: Sequence[float] | Array, cumulative: Sequence[float] | Array, edges: Array) -> Array:
-    """Returns the growth per second of a cumulative counter in each slice; NaN outside the samples."""
+    """Returns the growth per second of a cumulative counter in each slice; NaN for a slice outside the samples."""
     if len(times_s) < 2:
         return np.full(len(edges) - 1, np.nan)
     growth = np.diff(np.interp(edges, times_s, cumulative)) / float(edges[1] - edges[0])
@@ -53,23 +53,23 @@ def slope(times_s: Sequence[float] | Array, cumulative: Sequence[float] | Array,
 
 
 def is_sampled(first_s: float, last_s: float, edges: Array) -> NDArray[np.bool_]:
-    """Returns which slices lie between the first and the last sample, with a tolerance of half a slice."""
+    """Returns for each slice whether it lies between the first and the last sample. The tolerance is half a slice."""
     tolerance_s = float(edges[1] - edges[0]) / 2
     return np.logical_and(edges[:-1] >= first_s - tolerance_s, edges[1:] <= last_s + tolerance_s)
 
 
 def average(arrays: Sequence[Array] | Array) -> Array:
-    """Returns the mean over arrays for each slice, ignoring NaN."""
+    """Returns the mean of the arrays for each slice. Ignores NaN."""
     return np.asarray(np.ma.masked_invalid(arrays).mean(axis=0).filled(np.nan))
 
 
 def divide(amounts: Array, by: Array) -> Array:
-    """Returns the quotients; NaN where the divisor is not above 0."""
+    """Returns `amounts` ÷ `by`; NaN where `by` is not above 0."""
     return np.divide(amounts, by, out=np.full_like(amounts, np.nan), where=by > 0)
 
 
 def mean_line(label: str, trials: Sequence[Array]) -> NamedLine:
-    """Returns the mean over trials as a line."""
+    """Returns the mean over trials as a line with the name `label`."""
     return NamedLine(label, to_line(average(trials)))
 
 
@@ -79,7 +79,7 @@ def compute_middles(edges: Array) -> list[float]:
 
 
 def to_line(values: Array) -> Line:
-    """Returns rounded values for a chart; NaN becomes None, a gap in the line."""
+    """Returns rounded values for a chart. NaN becomes None, which is a gap in the line."""
     return [None if math.isnan(value) else round_for_chart(value) for value in values]
 
 

@@ -1,5 +1,5 @@
 """Builds tables in the style of other tools (hey, wrk, JMeter), and a table of the loads at which requests begin to
-fail. Response times are in milliseconds, over all used trials of a stack."""
+fail. Response times are in milliseconds and come from all used trials of a stack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ class SummaryTable:
 
     title: str
     columns: tuple[str, ...]
-    """Headings of the columns after the column of names."""
+    """Headings of all columns but the first. The first column contains the names of the rows."""
     rows: tuple[tuple[str, tuple[str, ...]], ...]
     note: str
 
 
 def build_summaries(reader: RunReader, findings: RunFindings, sampled: Sequence[Sampled]) -> list[SummaryTable]:
-    """Returns the tables; no table if no request of `sampled` (`exports.collect_samples`) had a response."""
+    """Returns the tables that have data. `sampled` is the result of `exports.collect_samples`."""
     answered = [row for row in sampled if row.answered]
     failing = _failure_points(findings)
     tables = [_hey(answered), _wrk(reader, answered), _jmeter(answered)] if answered else []
@@ -88,7 +88,7 @@ def _jmeter(rows: Sequence[Sampled]) -> SummaryTable:
 
 
 def _failure_points(findings: RunFindings) -> SummaryTable | None:
-    """Returns the amount of load at which each stack begins to fail; None without failures, or with only one load."""
+    """Returns a table of the load at which each stack begins to fail; None without failures, or with only one load."""
     by_stack: dict[tuple[str, str], list[tuple[float, StackFindings]]] = {}
     for point in findings.points:
         place = ", ".join(f"{key} {value}" for key, value in point.coordinates.items())
