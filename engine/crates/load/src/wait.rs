@@ -28,7 +28,9 @@ pub(crate) enum WaitStrategy {
 
 impl WaitStrategy {
     pub(crate) fn of(plan: &Plan) -> Self {
-        let has_own_cpus = plan.cpus.len() >= plan.threads;
+        // `taskset -c 0 weir load` gives the generator a CPU as `--cpus 0` does.
+        let has_own_cpus = plan.cpus.len() >= plan.threads
+            || (plan.threads == 1 && weir_sys::limits::is_confined_to_one_cpu());
         match (plan.load.is_timed(), has_own_cpus) {
             (false, false) => Self::Block,
             (false, true) => Self::SpinThenBlock,

@@ -1,6 +1,7 @@
 //! Limits and priority of this process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
+use rustix::thread::sched_getaffinity;
 
 /// Raises the soft limit of open files to `wanted`, or to the hard limit if that is lower. Never lowers it. Returns the limits before.
 ///
@@ -26,4 +27,12 @@ pub fn max_open_files() -> Option<u64> {
 /// Lowers the priority of the calling thread to `nice`. A refusal is no error: lower values than the present one need a capability.
 pub fn lower_priority(nice: i32) {
     let _ = setpriority_process(None, nice);
+}
+
+/// Returns whether the calling thread may run on one CPU only, of a machine that has several.
+pub fn is_confined_to_one_cpu() -> bool {
+    let is_one = sched_getaffinity(None).is_ok_and(|cpus| cpus.count() == 1);
+    // A list of ranges, such as `0-7`; a single number if there is one CPU.
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    is_one && online.contains(['-', ','])
 }

@@ -134,6 +134,20 @@ fn with_a_cpu_of_its_own_the_generator_spins_and_says_so() {
 }
 
 #[test]
+fn a_generator_that_may_run_on_one_cpu_only_waits_as_on_a_cpu_of_its_own() {
+    let plan = open(answering(OK), 2, 100.0);
+    let run = std::process::Command::new("taskset")
+        .args(["-c", "0", env!("CARGO_BIN_EXE_weir-engine"), "load"])
+        .stdin(plan_file(&plan.to_string()))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(run.stdout).unwrap();
+    let hello: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(hello["wait"], "sleep-spin");
+    assert_eq!(Run::of(&plan).hello["wait"], "sleep");
+}
+
+#[test]
 fn a_closed_loop_with_a_cpu_of_its_own_looks_before_it_sleeps_and_says_so() {
     let plan = closed(answering(OK), 2);
     assert_eq!(Run::of(&plan).hello["wait"], "block");
