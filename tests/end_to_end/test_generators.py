@@ -128,7 +128,7 @@ def test_a_study_goes_on_with_the_generators_that_are_here_and_is_resumed_with_t
     refused = weir("run", mine, "--out", "out")
     assert refused.returncode == 2
     assert "matrix.generators: jmeter: not found on the PATH" in refused.stderr
-    assert "--skip-missing omits" in refused.stderr
+    assert "use --skip-missing" in refused.stderr
     assert weir("study", "check", mine).returncode == 2
     done = weir("run", mine, "--out", "out", "--skip-missing")
     assert done.returncode == 0, done.stderr

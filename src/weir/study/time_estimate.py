@@ -105,7 +105,7 @@ def describe_plan(study: Study, coming: TimeEstimate, cells: int) -> list[str]:
         stacks = ", ".join(coming.first_answer_of) + ("; the run ends there" if study.ends_with_first_answer else "")
         lines.append(f"first answer after about {format_duration(coming.first_answer_s)}: {stacks}")
     if study.indicative:
-        lines.append(f"{method.blocks} blocks are only an indication; a claim needs at least {EVIDENCE_BLOCKS}")
+        lines.append(f"blocks: {method.blocks}, only an indication; a claim needs at least {EVIDENCE_BLOCKS}")
     return lines
 
 
