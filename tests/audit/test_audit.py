@@ -46,7 +46,7 @@ def test_the_means_that_wrk_corrected_are_impossible() -> None:
 def test_where_nothing_is_known_of_the_users_nothing_is_found_and_that_is_said() -> None:
     done = weir("socket-servers")
     assert done.returncode == 0
-    assert "give --users" in done.stdout
+    assert "add --users" in done.stdout
 
 
 def test_what_the_report_does_not_say_can_be_told() -> None:
