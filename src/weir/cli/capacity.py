@@ -39,7 +39,7 @@ def capacity(
         str | None,
         Option(
             "--think",
-            help="Also report the capacity as users with this pause. Examples: 10s, uniform:1s..3s, exp:2s.",
+            help="Also report the number of users with this think time. Examples: 10s, uniform:1s..3s, exp:2s.",
         ),
     ] = None,
     searches: Annotated[int, Option("--searches", min=1, help="Number of searches. An interval needs at least 5.")] = 5,

@@ -90,7 +90,10 @@ def compare(
             help="Compare values of an environment variable. A command follows --. The value replaces {NAME}.",
         ),
     ] = None,
-    workload: Annotated[str | None, Option("--workload", help="Workload, needed for stacks. Example: echo.")] = None,
+    workload: Annotated[
+        str | None,
+        Option("--workload", help="Send the requests of this workload of weir. Required with stacks. Example: echo."),
+    ] = None,
     path: Annotated[
         str | None, Option("--path", help="Path and query of the request. Default: the path of the URLs, or /.")
     ] = None,
@@ -106,10 +109,10 @@ def compare(
     ] = "30s",
     warmup: Annotated[
         str | None,
-        Option("--warmup", metavar="TIME", help="Warm-up of each trial. Default: 1 s to 10 s, until steady."),
+        Option("--warmup", metavar="TIME", help="Warm-up of each trial. Default: until steady, but 1 s to 10 s."),
     ] = None,
     precision: Annotated[
-        str, Option("--precision", help="End when the ratio of throughputs is known to ± this share.")
+        str, Option("--precision", help="End when the interval of the throughput ratio is ± this share.")
     ] = "5%",
     budget: Annotated[
         str | None,

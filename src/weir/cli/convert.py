@@ -39,7 +39,7 @@ def convert(
             help="wrk, wrk2, hey, ab, jmx or locust, and the tool's arguments. Or one quoted command line with both.",
         ),
     ],
-    study: Annotated[bool, Option("--study", help="Print a study. Default: a scenario if necessary.")] = False,
+    study: Annotated[bool, Option("--study", help="Print a study, even if users send several requests.")] = False,
     command: Annotated[bool, Option("--command", help="Print only the command line of weir load.")] = False,
     ignore_unsupported: Annotated[
         bool, Option("--ignore-unsupported", help="Leave out parts that weir cannot convert. Default: exit with 2.")

@@ -28,7 +28,7 @@ def import_csv(
     ] = None,
     mapping: Annotated[
         Path | None,
-        Option("--mapping", metavar="FILE", help='TOML file like --map. Example: [columns] field = "column:unit".'),
+        Option("--mapping", metavar="FILE", help='TOML file that maps columns, as in [columns] field = "column:unit".'),
     ] = None,
     baseline: Annotated[str | None, Option("--baseline", help="Stack to compare all others with.")] = None,
     stack_cpus: Annotated[int | None, Option("--stack-cpus", min=1, help="Number of CPUs for each stack.")] = None,

@@ -84,7 +84,7 @@ def jmeter(
         Option("-G", "--globalproperty", metavar=_PROPERTY, help="Same effect as -J: weir has no remote servers."),
     ] = None,
     property_files: Annotated[
-        list[Path] | None, Option("-q", "--addprop", help="File with properties as NAME=VALUE lines. -J overrides it.")
+        list[Path] | None, Option("-q", "--addprop", help="File of NAME=VALUE properties. -J overrides the file.")
     ] = None,
     propfile: Annotated[Path | None, Option("-p", "--propfile", help="Like -q, but -q overrides this file.")] = None,
     system_properties: Annotated[

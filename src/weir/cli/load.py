@@ -40,7 +40,7 @@ def load(
         list[str],
         Argument(
             metavar="URL...",
-            help="http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections take several URLs in turn.",
+            help="Targets: http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections get them in turn.",
         ),
     ],
     given: dict[str, Any],
@@ -60,7 +60,7 @@ def load(
         list[str] | None,
         Option(
             "--abort-on",
-            help="End the load and exit with 1 if one second meets this condition. Examples: 'errors>5%', 'p99>1s'.",
+            help="Stop and exit with 1 if a second's figures meet this condition. Examples: 'errors>5%', 'p99>1s'.",
         ),
     ] = None,
     hdr: Annotated[
@@ -86,7 +86,7 @@ def load(
 ) -> None:
     """Put a load on a running server and report its response times and throughput.
 
-    A response time begins when the request is due, even if weir sends late. So it includes stalls of the server.
+    A response time begins when the request is due, even if weir sends it later. So the time includes server stalls.
 
     Example: weir load http://127.0.0.1:8000/ -c 64 -d 10s
     """

@@ -43,8 +43,7 @@ class ClusterFlags:
 
 @contextmanager
 def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, ServiceHost | None]]":
-    """Yields the source of loads (this machine, or agents on a cluster) and the machine for services. The agents end
-    when the context ends. The machine is None if each service runs on the machine of its stack.
+    """Yields the source of loads, and the machine for services (None: each service runs on the machine of its stack).
 
     Raises UsageError if a flag needs another flag, the cluster has too few nodes, or Ray is missing. Raises TargetError
     if there is no cluster.

@@ -27,7 +27,8 @@ def plan(
     ] = None,
     objective_: options.Objective = None,
     stack: Annotated[
-        str | None, Option("--stack", help="ID or ID[VARIANT]. Necessary if the run has several stacks.")
+        str | None,
+        Option("--stack", help="Stack as ID or ID[VARIANT]. Necessary if the run has several stacks."),
     ] = None,
     cpus: Annotated[
         list[str] | None,

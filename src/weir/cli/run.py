@@ -135,8 +135,7 @@ def _begin_study(name: str | None, scale: str | None, out: Path | None, *, fast:
 
 
 def _run_elsewhere(request: _Request, cluster: "RayCluster", words: Sequence[str]) -> int:
-    """Runs `weir run` with these arguments on the cluster's node for stacks. Shows the result here. Returns the exit
-    code."""
+    """Runs `weir run` on the cluster's node for stacks. Shows the result here, and returns the exit code."""
     from weir.cluster.remote_run import resume_remotely, run_remotely
     from weir.study.remote_files import collect_study_files
 

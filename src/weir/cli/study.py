@@ -64,7 +64,7 @@ def check(
     scale: options.Scale = None,
     assume_cv: Annotated[
         str | None,
-        Option("--assume-cv", metavar="PERCENT", help="Assumed standard deviation of equal trials. Default: 5%."),
+        Option("--assume-cv", metavar="PERCENT", help="Assumed spread (standard deviation) of trials. Default: 5%."),
     ] = None,
     pilot: Annotated[
         Path | None,
