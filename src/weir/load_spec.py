@@ -93,7 +93,7 @@ class LoadSpec:
     )  # fmt: skip
     users: Profile | None = _setting(
         None, "--users",
-        "Number of users, each with a connection. A user waits for each response. Examples: 200, 0s:0,50s:2000.",
+        "Number of users, who wait for each response. Each user has a connection. Examples: 200, 0s:0,50s:2000 (ramp).",
         **_PROFILE, key="matrix.users", label="or users", placeholder="200, or 0s:0,30s:500",
     )  # fmt: skip
     ramp_s: float | None = _setting(
@@ -113,9 +113,9 @@ class LoadSpec:
         key_help="With `matrix.rate_rps`: `constant` (evenly spaced arrivals) or `poisson` (independent arrivals).",
     )  # fmt: skip
     loops: int | None = _setting(
-        None, "--loops", "Number of requests after which a user leaves. With --rate, each arrival is such a user.",
+        None, "--loops", "Number of requests before a user leaves. With --rate, each arrival is a new user.",
         **_COUNT, key="load.loops",
-        key_help="Number of requests after which a user leaves. With `matrix.rate_rps`, each arrival is such a user.",
+        key_help="Number of requests before a user leaves. With `matrix.rate_rps`, each arrival is a new user.",
     )  # fmt: skip
     think: ThinkTime | None = _setting(
         None, "--think",
@@ -133,7 +133,7 @@ class LoadSpec:
 
     duration_s: float | None = _setting(
         None, "-d/--duration",
-        "Length of the load. Default: 10s, or a profile's length. With -n, --loops or --until-failure: at most 1h.",
+        "Length of the load. Default: 10s, or a profile's length, or at most 1h with -n, --loops or --until-failure.",
         **_TIME, key="load.duration_s", label="Duration", placeholder="10s",
         key_help="Length of a trial's measured load. If another condition can end the load: the maximum length.",
     )  # fmt: skip
@@ -143,7 +143,7 @@ class LoadSpec:
         label="Maximum requests",
     )  # fmt: skip
     until_first_failure: bool = _setting(
-        False, "--until-failure", "End the load at the first failed request. Report the figures before that failure.",
+        False, "--until-failure", "End the load at the first failed request, and report the figures until then.",
         key="load.until_first_failure", key_help="The first failed request ends the trial.",
     )  # fmt: skip
 
@@ -196,26 +196,26 @@ class LoadSpec:
     )  # fmt: skip
     bind: tuple[str, ...] = _setting(
         (), "--bind",
-        "Addresses of this machine to connect from, for over 28,000 connections. Example: 127.0.0.2,127.0.0.3.",
+        "Local addresses to connect from. An address allows about 28,000 connections. Example: 127.0.0.2,127.0.0.3.",
         metavar="ADDRESS", read=parsing.parse_addresses, repeats=True,
     )  # fmt: skip
     tls_ca: str | None = _setting(
-        None, "--cacert", "TLS: trust the authorities in this file instead of the system's authorities.", **_PEM,
+        None, "--cacert", "TLS: trust the certificate authorities in this file, not those of the system.", **_PEM,
     )  # fmt: skip
     tls_certificate: str | None = _setting(
         None, "--cert", "TLS: file with the client certificate. Needs --key.", **_PEM,
     )  # fmt: skip
-    tls_key: str | None = _setting(None, "--key", "TLS: file with the private key of --cert.", **_PEM)
-    tls_insecure: bool = _setting(False, "--insecure", "TLS: trust any certificate.")
+    tls_key: str | None = _setting(None, "--key", "TLS: file with the private key. Needs --cert.", **_PEM)
+    tls_insecure: bool = _setting(False, "--insecure", "TLS: trust any certificate of the server.")
     tls_server_name: str | None = _setting(
         None, "--sni", "TLS: name that the server's certificate must have. Default: the URL's host.", metavar="NAME",
     )  # fmt: skip
     tls_resumption: bool = _setting(
-        True, "--no-tls-resumption", "TLS: make a full handshake for each connection.", const=False,
+        True, "--no-tls-resumption", "TLS: make full handshakes. Default: resume sessions.", const=False,
     )  # fmt: skip
     kernel_timestamps: bool = _setting(
         False, "--kernel-timestamps",
-        "End a response time when the kernel has received the response, not when the generator reads the response.",
+        "Measure response times until the kernel receives the response, not until the generator reads the response.",
         key="load.kernel_timestamps",
         key_help="A response time ends when the kernel has received the response, not when the generator reads it.",
     )  # fmt: skip

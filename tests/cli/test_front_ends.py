@@ -81,7 +81,7 @@ def test_the_report_goes_to_standard_output_and_what_weir_adds_to_standard_error
     assert lines[0] == "finished 10"
     assert lines[1].startswith("weir: verdict: ")
     assert lines[-2] == "weir: a note"
-    assert lines[-1].startswith("weir: the same natively: weir load http://")
+    assert lines[-1].startswith("weir: the same with weir load: weir load http://")
 
 
 def test_the_log_of_requests_is_there_for_the_report_and_gone_behind_it(

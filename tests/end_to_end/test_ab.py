@@ -332,7 +332,7 @@ def test_the_native_command_line_runs_and_does_the_same(
     tmp_path: Path, weir: Weir, of_both: Callable[[str], Both], line: str
 ) -> None:
     (tmp_path / "body.json").write_text(BODY)
-    native = of_both(line).weir.err.rpartition("the same natively: weir ")[2]
+    native = of_both(line).weir.err.rpartition("the same with weir load: weir ")[2]
     done = weir(*shlex.split(native), "--json", "-")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["status"] == {"200": 10}

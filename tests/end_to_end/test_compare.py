@@ -114,7 +114,7 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         ([server("good", "8123"), server("good")], 3, ["the process listens on 8123, expected", "write {port}"]),
         (["./no-such-server {port}", server("good")], 3, ["no-such-server: ", "found no program", "/no-such-server\n"]),
         ([server("never-listens"), server("good")], 3, ["the process listens on no port"]),
-        ([server("good"), server("answers-wrong")], 3, ["the sides respond differently", "--any-answer"]),
+        ([server("good"), server("answers-wrong")], 3, ["the servers respond differently", "--any-answer"]),
         (["http://127.0.0.1:9/", server("good")], 3, ["127.0.0.1:9", "weir load http://127.0.0.1:9/"]),
         ([server("good")], 2, ["SIDE: found 1, expected two or more"]),
         (["sanic", "flask-gunicorn"], 2, ["--workload: missing, expected a workload that sanic serves"]),

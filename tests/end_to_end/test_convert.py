@@ -89,7 +89,7 @@ def test_what_cannot_be_said_ends_with_2_unless_it_is_to_be_left_out(tmp_path: P
     done = weir("convert", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert "weir: locust: found 1 parts that weir cannot convert:\n  locustfile.py:12: found on_start()" in done.stderr
-    assert "try: --ignore-unsupported omits these parts" in done.stderr
+    assert "try: add --ignore-unsupported to leave out these parts" in done.stderr
     done = weir("convert", *words, "--ignore-unsupported")
     assert done.returncode == 0, done.stderr
     assert "# - left out: locustfile.py:12: found on_start()" in done.stdout

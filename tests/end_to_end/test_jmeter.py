@@ -397,7 +397,7 @@ def test_the_dashboard_is_weirs_report(weir: Weir, serve: Serve, tmp_path: Path)
     several = weir("jmeter", write(tmp_path, group(sampler), group(sampler)), "-e", "-o", "other")
     assert several.returncode == 2
     assert "found 2 thread groups, expected one" in several.stderr
-    assert "found one of them, expected both" in weir("jmeter", "plan.jmx", "-e").stderr
+    assert "found only one flag, expected both" in weir("jmeter", "plan.jmx", "-e").stderr
 
 
 def test_what_is_not_supported_stops_the_run_unless_it_is_to_be_ignored(
@@ -419,7 +419,7 @@ def test_what_is_not_supported_stops_the_run_unless_it_is_to_be_ignored(
     assert "left out: line 4: OnceOnlyController 'Once'" in done.stderr
     nothing_left = weir("jmeter", write(tmp_path, element("AuthManager", "A")), "--ignore-unsupported")
     assert nothing_left.returncode == 2
-    assert "no thread group is supported" in nothing_left.stderr
+    assert "use a plan with a supported thread group" in nothing_left.stderr
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_a_load_is_shown_while_it_goes_on_and_the_stop_button_ends_it_with_its_r
     assert number(page, "Throughput") > 50
     assert 4 < number(page, "p50") < 100
     page.locator("#stop").click()
-    expect(page.locator("#point")).to_have_text("The load is over: its result is at the prompt.")
+    expect(page.locator("#point")).to_have_text("The load has ended. The terminal shows the result.")
     out, err = process.communicate(timeout=END_S)
     assert process.returncode == 130
     assert "req/s" in out

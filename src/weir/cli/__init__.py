@@ -1,6 +1,6 @@
 """The command `weir`, with one module for each command. No other package of weir prints.
 
-Imports of this module delay every command. So this module does not import typer and rich: front ends need neither.
+Every command imports this module first. This module does not import typer or rich, because both take long to import.
 """
 
 import os
@@ -15,7 +15,7 @@ from weir.model.variables import Variable
 
 
 def main() -> None:
-    """Runs `weir` with the words of the command line. Turns every error into one message and an exit code."""
+    """Runs the command line. Prints one message for an error, and ends the process with an exit code."""
     _open_closed_streams()
     use_plain_text()
     # SIGTERM and a closed terminal are interruptions like Ctrl-C: weir keeps all finished work. Under nohup, SIGHUP
@@ -48,9 +48,9 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Opens the streams that the caller has closed (`>&-`). Otherwise weir's next file would become standard output.
+    """Opens standard streams that the caller has closed (`>&-`). Otherwise a later file would become standard output.
 
-    A later write to standard output fails, as on a full disk. Standard error discards all text.
+    A write to the opened standard output fails, as on a full disk. The opened standard error discards all text.
     """
     for descriptor in range(3):
         try:
@@ -84,7 +84,7 @@ def _report_defect(error: Exception) -> ExitCode:
         import traceback
 
         traceback.print_exception(error)
-    _say_error(f"a defect in weir: {type(error).__name__}: {error}", "set WEIR_DEBUG=1 to see the place, and report it")
+    _say_error(f"a defect in weir: {type(error).__name__}: {error}", "set WEIR_DEBUG=1, and report the traceback")
     return ExitCode.DEFECT
 
 

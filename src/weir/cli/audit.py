@@ -20,15 +20,15 @@ def audit(
     file: Annotated[
         str,
         Argument(
-            help="Report of wrk, wrk2, hey, ab, oha, k6, JMeter or Locust, a file of claims, or a published table."
+            help="A tool's report (wrk, wrk2, hey, ab, oha, k6, JMeter, Locust), or a TOML file with published figures."
         ),
     ],
     users: Annotated[
         int | None,
-        Option("--users", "-c", min=1, help="Number of connections or users, if the report does not state it."),
+        Option("--users", "-c", min=1, help="Number of connections or users. Default: from FILE."),
     ] = None,
-    ramp: Annotated[str | None, Option("--ramp", help="Time over which the users started. Example: 50s.")] = None,
-    loops: Annotated[int | None, Option("--loops", min=1, help="Number of requests of each user.")] = None,
+    ramp: Annotated[str | None, Option("--ramp", help="Time in which all users started. Example: 50s.")] = None,
+    loops: Annotated[int | None, Option("--loops", min=1, help="Number of requests that each user sent.")] = None,
     think: Annotated[
         str | None, Option("--think", help="Mean pause of a user between a response and the next request.")
     ] = None,
@@ -69,7 +69,7 @@ def _print(title: str, loads: list[AuditedLoad]) -> None:
     broken = sum(not load.is_possible for load in loads)
     at_cap = sum(any(violation.kind == "capped" for violation in load.violations) for load in loads)
     loads_text = f"{len(loads)} load{'s' if len(loads) != 1 else ''}"
-    cap_text = f", {at_cap} at the cap of its own load" if at_cap else ""
+    cap_text = f", {at_cap} limited by the load and not by the server" if at_cap else ""
     stdout.print(f"{loads_text}: {broken} with impossible figures{cap_text}")
     if not broken and all(load.result.users is None for load in loads):
         stdout.print("the number of users is unknown, but most laws need this number: add --users N")

@@ -1,4 +1,4 @@
-"""`weir breakeven`: finds the points at which the better of two stacks changes."""
+"""`weir breakeven`: finds the connections, rates and settings at which another of two stacks becomes better."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -12,13 +12,13 @@ from weir.store import RunReader, find_run
 
 
 def breakeven(
-    one: Annotated[str, Argument(metavar="A", help="Stack of the run, as ID or ID[VARIANT].")],
-    other: Annotated[str, Argument(metavar="B", help="Another stack of the run.")],
+    one: Annotated[str, Argument(metavar="A", help="First stack of the run to compare, as ID or ID[VARIANT].")],
+    other: Annotated[str, Argument(metavar="B", help="Second stack of the run to compare.")],
     run: options.Run,
     metrics: options.Metrics = None,
     json_: options.Json = False,
 ) -> None:
-    """Print every point at which the better of two stacks changes, for connections, rates and all other settings.
+    """Print the break-evens of two stacks: each connection count, rate or setting at which the better stack changes.
 
     Example: weir breakeven spring-webflux-r2dbc-pg spring-mvc-jdbc runs/blocking-vs-nonblocking-1
     """
@@ -40,7 +40,7 @@ def breakeven(
         print_json([asdict(crossover) for crossover in found])
         return
     if not found:
-        print("No break-even: both stacks need measurements at two or more points that differ in only one number.")
+        print("No break-even: weir needs results of both stacks at two or more points that differ in only one number.")
     for crossover in found:
         print_text(crossover.sentence)
         print_text(f"  {crossover.would_change}", "dim")

@@ -1,4 +1,4 @@
-"""`weir capacity`: finds the highest rate or number of users that meets an objective, or finds a server's knee."""
+"""`weir capacity`: finds the highest rate that meets an objective, or the knee of a server's throughput."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -28,8 +28,8 @@ _OBJECTIVE = "a percentile and a time, such as 'p99<=50ms'"
 
 @options.with_load_settings("timeout_s", "method", "headers", "body", "tls_insecure")
 def capacity(
-    target: Annotated[str, Argument(metavar="URL|STACK", help="A server's URL, or a stack as ID or ID[VARIANT].")],
-    workload: Annotated[str | None, Argument(metavar="[WORKLOAD]", help="With a stack: name of a workload.")] = None,
+    target: Annotated[str, Argument(metavar="URL|STACK", help="URL of a server, or a stack as ID or ID[VARIANT].")],
+    workload: Annotated[str | None, Argument(metavar="[WORKLOAD]", help="With a stack: workload to measure.")] = None,
     objective_: options.Objective = None,
     knee: Annotated[
         bool,
@@ -39,23 +39,21 @@ def capacity(
         str | None,
         Option(
             "--think",
-            help="Report the capacity in users with this think time. Examples: 10s, uniform:1s..3s, exp:2s.",
+            help="Also report the number of users with this think time. Examples: 10s, uniform:1s..3s, exp:2s.",
         ),
     ] = None,
-    searches: Annotated[int, Option("--searches", min=1, help="Number of searches. An interval needs five.")] = 5,
+    searches: Annotated[int, Option("--searches", min=1, help="Number of searches. An interval needs at least 5.")] = 5,
     connections: Annotated[
-        int, Option("-c", "--connections", min=1, help="Maximum number of connections, or of users with --knee.")
+        int, Option("-c", "--connections", min=1, help="Maximum number of connections. With --knee: of users.")
     ] = 256,
-    shortest: Annotated[
-        str, Option("--min-duration", help="Length of the first loads, which find the approximate result.")
-    ] = "5s",
-    longest: Annotated[str, Option("--max-duration", help="Length of the last loads, which give the result.")] = "30s",
+    shortest: Annotated[str, Option("--min-duration", help="Length of a search's first, rough loads.")] = "5s",
+    longest: Annotated[str, Option("--max-duration", help="Length of a search's last, precise loads.")] = "30s",
     width: Annotated[
-        float, Option("--width", help="A search ends when its lower and upper bounds differ by at most this share.")
+        float, Option("--width", help="End a search when the lower and upper bounds differ by at most this share.")
     ] = 0.02,
     warmup: Annotated[str, Option("--warmup", help="With a stack: length of the warm-up after each start.")] = "5s",
     poisson: Annotated[
-        bool, Option("--poisson", help="Use independent random arrivals (Poisson) instead of evenly spaced arrivals.")
+        bool, Option("--poisson", help="Send requests at independent random times (Poisson). Default: evenly spaced.")
     ] = False,
     *,
     given: dict[str, Any],
@@ -64,8 +62,8 @@ def capacity(
 ) -> None:
     """Search for the highest rate that meets an objective, and report the rate with a confidence interval.
 
-    weir restarts a stack for each search, but never a running server. Requests do not wait for responses. So a server
-    cannot meet the objective by slowing its clients down.
+    weir restarts a stack before each search, but never restarts the server of a URL. weir sends requests at the rate
+    without waiting for responses. So a slow server does not reduce the load.
 
     Example: weir capacity http://127.0.0.1:8000/ --objective 'p99<=50ms' --think 10s
     """
@@ -108,7 +106,7 @@ def _read_condition(text: str | None, *, knee: bool) -> Condition | None:
             raise UsageError("--knee: found together with --objective, expected only one", hint="weir capacity --help")
         return None
     if text is None:
-        raise UsageError(f"--objective: missing; expected {_OBJECTIVE}, or --knee in its place")
+        raise UsageError(f"--objective: missing, expected {_OBJECTIVE}, or the flag --knee")
     condition = parse_objective(text)
     if condition.quantile is None or condition.quantile >= 1:
         raise UsageError(f"--objective: found {text!r}, expected {_OBJECTIVE}")
@@ -130,7 +128,7 @@ def _read_goal(condition: Condition | None, shortest: str, longest: str, width: 
 def _open_target(
     target: str, workload: str | None, spec: LoadSpec, users: int, warmup: str, tell: Callable[[str], None]
 ) -> AbstractContextManager["Target"]:
-    """Returns the target: a running server, or a stack that weir warms up with this number of users."""
+    """Returns the target: a running server, or a stack that weir starts and then warms up with `users` users."""
     from weir.lab.capacity_probe import external_target, open_stack_target
 
     if spec.urls:
@@ -139,7 +137,7 @@ def _open_target(
             raise UsageError(f"WORKLOAD: {problem}")
         return nullcontext(external_target(replace(spec, connections=users, duration_s=1.0).to_plan()))
     if workload is None:
-        raise UsageError(f"WORKLOAD: missing; expected a workload that {target} serves", hint="weir stacks list")
+        raise UsageError(f"WORKLOAD: missing, expected a workload that {target} serves", hint="weir stacks list")
     return open_stack_target(
         read_stack(target),
         workload,

@@ -1,4 +1,4 @@
-"""`weir cluster`: checks the nodes of a Ray cluster, and their fitness for loads and studies."""
+"""`weir cluster`: checks whether the nodes of a Ray cluster can run loads and studies."""
 
 from typing import Annotated, Any
 
@@ -9,17 +9,17 @@ from weir.cli import options
 from weir.cli.output import make_table, print_json, say, stdout
 from weir.model.errors import ExitCode
 
-app = typer.Typer(help="Check a Ray cluster.", no_args_is_help=True)
+app = typer.Typer(help="Check whether a Ray cluster can run loads and studies.", no_args_is_help=True)
 
 
 @app.command()
 def check(
     address: Annotated[
-        str, Argument(metavar="ADDRESS", help="HOST:PORT of the cluster's head node. auto: this machine's head node.")
+        str, Argument(metavar="ADDRESS", help="HOST:PORT of the cluster's head node. auto: this machine's cluster.")
     ] = "auto",
     json_: options.Json = False,
 ) -> None:
-    """Show a cluster's nodes with their roles and clock offsets. The exit code is 3 if something is missing.
+    """Show a cluster's nodes, roles and clock offsets. Exit with 3 if a problem prevents loads or studies.
 
     Example: weir cluster check 10.0.0.1:6379
     """

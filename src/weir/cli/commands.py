@@ -1,4 +1,4 @@
-"""Lists the commands of `weir`, and calls the command that the user has named."""
+"""Lists the commands of `weir`, and runs the command from the command line."""
 
 import os
 import re
@@ -26,14 +26,14 @@ _MODULES = {"import": "import_csv"}
 _WELCOME = """\
 weir: a laboratory for HTTP servers
 
-  weir demo                               answer a first question on this machine in about a minute:
-                                          does an async server beat a sync one on a JSON echo?
+  weir demo                               run a first study on this machine in about a minute:
+                                          does an async server beat a sync server on a JSON echo?
   weir stacks start sanic --port 8000     start a stack and keep it running (Ctrl-C ends it)
   weir load http://127.0.0.1:8000/        put a load on a running server: 10 s, 64 connections
   weir load http://127.0.0.1:8000/ -R 1000 -d 30s --json result.json
                                           a fixed rate, response time from the intended start
   weir run sync-vs-async --scale quick    run a study: blocks in random order, fresh processes, intervals
-  weir report runs/sync-vs-async-1        print the run's answer again, and write its HTML report
+  weir report runs/sync-vs-async-1        print the run's result again, and write the HTML report
   weir capacity http://127.0.0.1:8000/ --objective 'p99<=50ms'
                                           the highest rate that meets the objective, with an interval
   weir gate runs/main runs/branch         is the new run worse than the old run?
@@ -46,7 +46,7 @@ weir COMMAND --help describes a command."""
 
 
 def command(name: str) -> typer.Typer | Callable[..., None]:
-    """Returns a command's implementation: the `app` of the command's module, or the function of the same name."""
+    """Returns the `app` of a command's module, or the function that has the module's name."""
     if name in TOOLS:
         return _front_end(name)
     module_name = _MODULES.get(name, name)
@@ -56,11 +56,11 @@ def command(name: str) -> typer.Typer | Callable[..., None]:
 
 
 def _front_end(tool: str) -> Callable[..., None]:
-    """Returns a command for the help and the reference only: `weir.cli.main` runs front ends without typer."""
+    """Returns a typer command for the help and the reference. `weir.cli.main` runs the tool's command line itself."""
 
     def front_end(
         arguments: Annotated[
-            list[str] | None, Argument(metavar="ARGUMENT...", help=f"Arguments of {tool}. List: weir {tool} -h.")
+            list[str] | None, Argument(metavar="ARGUMENT...", help=f"Arguments of {tool}. weir {tool} -h lists them.")
         ] = None,
     ) -> None:
         from weir.cli.front_ends import run_front_end
@@ -84,7 +84,7 @@ class Commands(TyperGroup):
         self.commands = {name: TyperCommand(name) for name in COMMANDS}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        # A module has a class `Command` if its command parses words or reports errors in its own way.
+        # A module has a class `Command` if the module parses words or reports errors differently from typer.
         if cmd_name not in COMMANDS:
             return None
         found = command(cmd_name)
@@ -103,7 +103,7 @@ class Commands(TyperGroup):
 
 
 def read_summary(name: str) -> str:
-    """Returns the first line of a command's help, read from the module's text: importing all modules takes too long."""
+    """Returns the first line of a command's help. Reads the module as text, because importing all modules is slow."""
     if name in TOOLS:
         return f"Take the command line of {name}, and print a report in {name}'s format."
     module = _MODULES.get(name, name)

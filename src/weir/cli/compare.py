@@ -1,4 +1,4 @@
-"""`weir compare`: compares servers: commands, URLs, stacks or commits."""
+"""`weir compare`: compares two or more servers. A server is a command, a URL, a stack or a commit."""
 
 import itertools
 import os
@@ -38,7 +38,7 @@ _COMMAND_WORD = "--command-word"
 _NOT_IN_COMPARISONS = frozenset(
     {"threads", "cpus", "connect_to", "bind", "user", *(name for name in FLAG_NAMES if name.startswith("tls_"))}
 )
-"""Settings that no study has, and settings with values that a run file must not keep."""
+"""Settings of `weir load` that comparisons reject: studies have no such keys, or the values are secret."""
 _DURATION_S = 1.5
 _SECONDS_A_SIDE = 60.0
 _READY_TIMEOUT_S = 30.0
@@ -46,13 +46,13 @@ _METRICS = {
     "throughput": "throughput_rps", "p50": "response_time_us.p50", "p99": "response_time_us.p99",
     "cpu": "cpu_us_per_request", "memory": "pss_bytes", "start": "ready_s",
 }  # fmt: skip
-"""A dict from the metrics' names in `--fail-if` to their keys in results."""
+"""A dict from the name of each metric in `--fail-if` to the metric's key in findings."""
 _HELP = "weir compare --help"
 _PLAIN = re.compile(r"[\w@%+=:,./{}-]+")
 
 
 class Command(TyperCommand):
-    """A parser that separates the words after `--`: with `--git` and `--env`, the command and the command's options."""
+    """A parser that separates the words after `--`. With `--git` or `--env`, these words start each server."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if "--" in args:
@@ -68,15 +68,15 @@ def compare(
         list[str] | None,
         Argument(
             metavar="SIDE...",
-            help="A server to compare: a command, which may contain {host} and {port}, a URL, or a stack of weir. "
-            "With --git: a commit, and the command follows --.",
+            help="Server to compare: a URL, a stack of weir, or a command. A command may contain {host} and {port}. "
+            "With --git: a commit to compare. The command then follows --.",
         ),
     ] = None,
     git: Annotated[
         bool,
         Option(
             "--git",
-            help="Compare commits. A dot is the working tree. Example: --git main HEAD -- ./run.sh {port}.",
+            help="Compare commits. A dot means the working tree. Example: --git main HEAD -- ./run.sh {port}.",
         ),
     ] = False,
     build: Annotated[
@@ -87,57 +87,60 @@ def compare(
         Option(
             "--env",
             metavar="NAME=A,B",
-            help="Compare values of an environment variable. The command follows --, and may contain {NAME}.",
+            help="Compare values of an environment variable. A command follows --. The value replaces {NAME}.",
         ),
     ] = None,
-    workload: Annotated[str | None, Option("--workload", help="Use this workload of weir. Example: echo.")] = None,
+    workload: Annotated[
+        str | None,
+        Option("--workload", help="Send the requests of this workload of weir. Required with stacks. Example: echo."),
+    ] = None,
     path: Annotated[
         str | None, Option("--path", help="Path and query of the request. Default: the path of the URLs, or /.")
     ] = None,
     watch: Annotated[
         str | None,
-        Option("--watch", metavar="PID,PID", help="With URLs: each server's process id, to measure CPU and memory."),
+        Option("--watch", metavar="PID,PID", help="Process id of the server of each URL, to measure CPU and memory."),
     ] = None,
     ready: Annotated[
-        str, Option("--ready", metavar="PATH", help="A command is ready when it responds to a request to this path.")
+        str, Option("--ready", metavar="PATH", help="Path that weir requests until the server of a command responds.")
     ] = "/",
     ready_timeout: Annotated[
-        str, Option("--ready-timeout", metavar="TIME", help="Maximum time until a command is ready.")
+        str, Option("--ready-timeout", metavar="TIME", help="Maximum time until a command's server responds.")
     ] = "30s",
     warmup: Annotated[
         str | None,
-        Option("--warmup", metavar="TIME", help="Warm-up of each trial. Default: until steady, from 1 s to 10 s."),
+        Option("--warmup", metavar="TIME", help="Warm-up of each trial. Default: until steady, but 1 s to 10 s."),
     ] = None,
     precision: Annotated[
-        str, Option("--precision", help="End when the interval of the throughput ratio is this narrow. Example: 5%.")
+        str, Option("--precision", help="End when the interval of the throughput ratio is ± this share.")
     ] = "5%",
     budget: Annotated[
         str | None,
-        Option("--budget", metavar="TIME", help="Maximum measuring time. Default: 1m for each side."),
+        Option("--budget", metavar="TIME", help="Maximum time of all trials together. Default: 1m for each server."),
     ] = None,
-    any_answer: Annotated[bool, Option("--any-answer", help="Compare the sides even if responses differ.")] = False,
+    any_answer: Annotated[bool, Option("--any-answer", help="Compare even if responses differ or are errors.")] = False,
     fail_if: Annotated[
         list[str] | None,
         Option(
             "--fail-if",
             metavar="CONDITION",
-            help="Exit with 1 if a side's ratio to the first side meets this condition, with 4 if the result is "
-            "inconclusive. Example: 'throughput<0.95'. Metrics: throughput, p50, p99, cpu, memory, start.",
+            help="Exit with 1 if a server's ratio to the first server meets this condition, such as 'throughput<0.95'. "
+            "Exit with 4 if the ratio is inconclusive. Metrics: throughput, p50, p99, cpu, memory, start.",
         ),
     ] = None,
     save: Annotated[
-        Path | None, Option("--save", metavar="FILE", help="Write this comparison as a study file.")
+        Path | None, Option("--save", metavar="FILE", help="Write this comparison to FILE as a study for weir run.")
     ] = None,
     out: Annotated[
-        Path | None, Option("--out", metavar="DIR", help="Folder of the run. Default: a new folder in runs.")
+        Path | None, Option("--out", metavar="DIR", help="New folder for the run. Default: runs/compare-N.")
     ] = None,
     json_: options.JsonFile = None,
     md: Annotated[
-        str | None, Option("--md", metavar="FILE", help="Write the answer as Markdown to FILE (- is standard output).")
+        str | None, Option("--md", metavar="FILE", help="Write the result as Markdown to FILE (- is standard output).")
     ] = None,
-    html: Annotated[Path | None, Option("--html", metavar="FILE", help="Write the HTML report.")] = None,
+    html: Annotated[Path | None, Option("--html", metavar="FILE", help="Write the HTML report to FILE.")] = None,
     quiet: options.Quiet = False,
-    words: Annotated[list[str] | None, Option(_COMMAND_WORD, hidden=True, help="A word after --.")] = None,
+    words: Annotated[list[str] | None, Option(_COMMAND_WORD, hidden=True, help="Internal: a word after --.")] = None,
 ) -> None:
     """Compare servers: put the same load on each server, repeat in random order, and report confidence intervals.
 
@@ -198,31 +201,31 @@ def compare(
 
 
 def _check_writable(files: Mapping[str, Path | str | None]) -> None:
-    """Raises UsageError if weir cannot write one of these files. The comparison would be over by then."""
+    """Raises UsageError now, and not after the comparison, if weir cannot write one of these files."""
     for flag, file in files.items():
         if file is not None and str(file) != "-" and not os.access(Path(file).absolute().parent, os.W_OK):
             raise UsageError(f"{flag}: found {file}, expected a file in a folder that exists and that weir may write")
 
 
 def _check_budget(study: Study, budget_s: float) -> None:
-    """Raises UsageError if the budget is shorter than one block."""
+    """Raises UsageError if one block takes longer than the budget."""
     block_s = sum(planned.trial_s for planned in study.cells(1))
     if block_s > budget_s:
-        found = f"--budget: found {budget_s:g} s, expected at least {block_s:.0f} s: a block takes that long"
+        found = f"--budget: found {budget_s:g} s, expected at least {block_s:.0f} s, the length of a block"
         raise UsageError(found, hint="use a larger --budget, or a shorter --duration or --warmup")
 
 
 def _collect_sides(
     texts: Sequence[str], words: Sequence[str] | None, *, git: bool, build: str | None, env: Sequence[str], tell: Any
 ) -> list[Side]:
-    """Returns the sides from the command line. The sides have no names yet."""
+    """Returns the sides (servers) from the command line, still without names."""
     here = os.getcwd()
     if build is not None and not git:
         raise UsageError("--build: found without --git, expected both", hint=_HELP)
     if not git and not env:
         if words is not None:
             hint = "quote each command: weir compare 'COMMAND' 'COMMAND'"
-            raise UsageError("--: found without --git or --env, expected one of them", hint=hint)
+            raise UsageError("--: found without --git or --env, expected one of these flags", hint=hint)
         return [replace(parse_side(text), folder=here) for text in texts]
     if not words:
         option = "--git" if git else "--env"
@@ -248,10 +251,10 @@ def _collect_sides(
 
 
 def _check_out_all(references: Sequence[str], build: str | None, tell: Any) -> list[tuple[str, str]]:
-    """Returns the name and the folder of each commit on the command line."""
+    """Checks out and builds each commit. Returns the commits' names and folders."""
     if len(references) < 2:
         raise UsageError(
-            f"--git: found {len(references)} commits, expected two or more", hint="--git main HEAD -- COMMAND"
+            f"--git: found {len(references)} commits, expected two or more", hint="name two: --git main HEAD -- COMMAND"
         )
     with Host() as host:
 
@@ -273,55 +276,55 @@ def _read_values(text: str) -> list[tuple[str, str]]:
 
 
 def _add_pids(sides: Sequence[Side], watch: str | None) -> list[Side]:
-    """Returns the sides, and adds the process ids from `watch` to the sides with URLs."""
+    """Returns the same sides. A side with a URL also has the process id from `--watch`."""
     if watch is None:
         return list(sides)
     urls = [side for side in sides if side.kind == "url"]
     pids = watch.split(",")
     if len(pids) != len(urls) or not all(pid.isdecimal() for pid in pids):
         found = f"--watch: found {watch!r}, expected a process id for each URL ({len(urls)})"
-        raise UsageError(found, hint="ss -ltnp lists the processes that listen")
+        raise UsageError(found, hint="run ss -ltnp to list the processes that listen")
     left = iter(pids)
     return [replace(side, pids=(int(next(left)),)) if side.kind == "url" else side for side in sides]
 
 
 def _check_workload(workload: str | None, sides: Sequence[Side], path: str | None) -> None:
-    """Raises UsageError if stacks have no workload, or if both a workload and a path are given."""
+    """Raises UsageError if a stack has no `--workload`, or if the user gave `--workload` and `--path`."""
     stacks = [side.text for side in sides if side.kind == "stack"]
     if stacks and workload is None:
         raise UsageError(f"--workload: missing, expected a workload that {stacks[0]} serves", hint="weir stacks list")
     if workload is not None and path is not None:
         raise UsageError(
-            "--path: found together with --workload, expected only one of the two: a workload has its own path"
+            "--path: found together with --workload, expected only one of them: the workload defines the path"
         )
 
 
 def _choose_load(given: Mapping[str, Any], path: str) -> LoadSpec:
-    """Returns the load of each trial from the options."""
+    """Returns the load of each trial. Raises UsageError if a comparison does not support an option."""
     spec = read_flags((f"http://server{path}",), given)
     defaults = LoadSpec(urls=spec.urls)
     for name, flag in FLAG_NAMES.items():
         if name in _NOT_IN_COMPARISONS and getattr(spec, name) != getattr(defaults, name):
-            raise UsageError(f"{flag}: found in a comparison, which does not have this option", hint=_HELP)
+            raise UsageError(f"{flag}: found in a comparison, expected only other options", hint=_HELP)
     spec.to_plan()
     for problem in list_request_obstacles(spec):
-        raise UsageError(problem, hint="--scenario FILE describes such requests")
+        raise UsageError(problem, hint="describe such requests in a file for --scenario FILE")
     profile = spec.users if spec.rate_rps is None else spec.rate_rps
     length_s = profile[-1][0] if isinstance(profile, tuple) else None
     return replace(spec, duration_s=spec.duration_s or length_s or _DURATION_S)
 
 
 def _choose_answer(checks: Mapping[str, SideCheck], spec: LoadSpec, *, any_answer: bool) -> dict[str, Any]:
-    """Returns the expected response. Raises TargetError if the sides respond differently or with an error status."""
+    """Returns the expected response. Raises TargetError if responses differ or have an error status."""
     answers = [check.answer for check in checks.values()]
     difference = find_difference(answers)
     if difference is not None and not any_answer:
-        raise TargetError(f"the sides respond differently: {difference}", hint="to compare anyway: --any-answer")
+        raise TargetError(f"the servers respond differently: {difference}", hint="to compare anyway, add --any-answer")
     first = answers[0]
     if first.status >= 400 and not any_answer:
-        problem = f"found status {first.status}, expected a status below 400: choose another page with --path PATH"
-        raise TargetError(f"{first.title}: {problem}", hint="to compare anyway: --any-answer")
-    # The engine compares bodies as they arrive, which may be compressed.
+        problem = f"found status {first.status}, expected a status below 400: choose another path with --path PATH"
+        raise TargetError(f"{first.title}: {problem}", hint="to compare anyway, add --any-answer")
+    # The engine compares bodies without decompressing them.
     is_plain = all(name.lower() != "accept-encoding" for name, _ in spec.headers)
     is_constant = difference is None and all(one.is_constant for one in answers)
     if is_constant and is_plain and not isinstance(first.value, bytes):
@@ -338,7 +341,7 @@ def _tell_checks(checks: Mapping[str, SideCheck], tell: Any) -> None:
 
 
 def _print_answer(file: Path, *, json_: str | None, md: str | None, html: Path | None) -> "RunFindings":
-    """Prints the answer of the run, and writes it to the files that the user has named."""
+    """Prints the result of the comparison, and writes the files of --json, --md and --html."""
     from weir.findings import RunFindings, of_run
     from weir.report import begin_charts, write_html
     from weir.report.comparison import format_markdown, render_comparison
@@ -362,7 +365,7 @@ def _print_answer(file: Path, *, json_: str | None, md: str | None, html: Path |
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """A condition on the ratio to the first side. The comparison fails if the condition is true."""
+    """A condition on a side's ratio to the first side. The comparison fails if the condition is true."""
 
     text: str
     metric: str
@@ -374,12 +377,12 @@ def _read_condition(text: str) -> _Condition:
     match = re.fullmatch(r"\s*(\w+)\s*([<>])\s*(\d+(?:\.\d+)?)\s*", text)
     if match is None or match[1] not in _METRICS:
         found = f"--fail-if: found {text!r}, expected a metric and a ratio such as 'throughput<0.95'"
-        raise UsageError(found, hint=f"metrics: {', '.join(_METRICS)}")
+        raise UsageError(found, hint=f"use one of these metrics: {', '.join(_METRICS)}")
     return _Condition(text.strip(), _METRICS[match[1]], match[2] == "<", float(match[3]))
 
 
 def _judge(findings: "RunFindings", conditions: Sequence[_Condition]) -> ExitCode:
-    """Prints whether each condition is true for each side. Returns the exit code."""
+    """Prints for each side whether each condition is true. Returns the exit code."""
     codes = []
     compared = findings.points[0].comparisons if findings.points else ()
     for condition, found in itertools.product(conditions, compared):

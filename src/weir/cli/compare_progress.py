@@ -1,4 +1,4 @@
-"""Shows the progress of `weir compare`: at a terminal as a view that weir redraws, elsewhere as a line per block."""
+"""Shows the progress of `weir compare`. At a terminal, weir redraws a view. Elsewhere, weir prints a line per block."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from weir.study.study import PlannedCell
 
 
 class CompareProgress(RunObserver):
-    """Shows the current side, its rate, the remaining time and the answer so far. The caller must `close` it."""
+    """Shows the current server and rate, the remaining time and the interim answer. The caller must call `close`."""
 
     def __init__(self, file: Path, budget_s: float, tell: Callable[[str], None], *, live: bool) -> None:
         self._file, self._budget_s = file, budget_s
@@ -26,11 +26,11 @@ class CompareProgress(RunObserver):
         self._side, self._state = "", "starting"
         self._spinner = Spinner("dots", style="cyan")
         self._answer: RenderableType = ""
-        # A console of its own: `output.stderr` does not break lines, so that its lines cannot be redrawn.
+        # A separate console: `output.stderr` leaves long lines to the terminal, and rich cannot redraw such lines.
         console = Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._view = Live(console=console, get_renderable=self._render, transient=True) if live else None
         self.tell = tell
-        """Prints a line, above the view if there is one."""
+        """A function that prints a line. If weir shows a view, the line appears above the view."""
         if self._view is not None:
             # Other consoles would write into the view.
             self.tell = console.print
@@ -38,7 +38,7 @@ class CompareProgress(RunObserver):
 
     def on_step(self, text: str) -> None:
         self._state = text
-        # After the first trial, steps only announce what the answer or the view shows.
+        # After the first trial, the interim answers make lines about steps unnecessary.
         if self._view is None and self._started is None:
             self.tell(f"weir: {text}")
 
@@ -75,7 +75,7 @@ class CompareProgress(RunObserver):
             self._answer = render_so_far(findings)
 
     def close(self) -> None:
-        """Removes the view. Closing twice does nothing."""
+        """Removes the view. A second call does nothing."""
         if self._view is not None:
             self._view.stop()
 

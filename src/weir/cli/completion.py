@@ -1,17 +1,17 @@
-"""`weir completion`: prints scripts with which shells complete weir's commands, options, studies and stacks."""
+"""`weir completion`: prints a shell script that completes weir's commands, options, studies and stacks."""
 
 from typing import Annotated, Literal
 
 from typer import Argument
 
 VARIABLE = "_WEIR_COMPLETE"
-"""The environment variable that a shell sets when the shell requests completions from weir."""
+"""The environment variable with which a shell's script asks weir for completions."""
 
 
 def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], Argument(metavar="SHELL", help="The shell: bash, zsh or fish.")],
 ) -> None:
-    """Print the completion script of a shell.
+    """Print a shell script that completes weir's commands, options, studies and stacks.
 
     Example: weir completion bash >> ~/.bashrc
     """

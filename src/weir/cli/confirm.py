@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 def confirm(
     run: options.Run,
     stack: Annotated[
-        str | None, Option("--stack", metavar="ID[VARIANT]", help="Test only the bottleneck of this stack.")
+        str | None, Option("--stack", metavar="ID[VARIANT]", help="Test only this stack's bottleneck. Default: all.")
     ] = None,
-    blocks: Annotated[int, Option("--blocks", min=2, help="Number of blocks. A claim needs at least ten.")] = 3,
+    blocks: Annotated[int, Option("--blocks", min=2, help="Blocks per experiment. A claim needs at least ten.")] = 3,
     out: Annotated[Path | None, Option("--out", help="Folder for the runs. Default: runs/STUDY-experiment-N.")] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Test each predicted bottleneck: measure with more of that resource, and print the prediction and the outcome.
+    """Test each predicted bottleneck: enlarge the resource, measure again, and compare the result with the prediction.
 
     Example: weir confirm runs/api-capacity-1 --stack nest-typeorm-nginx
     """
@@ -71,7 +71,7 @@ def confirm(
 def _choose_bottlenecks(
     bottlenecks: "Sequence[Bottleneck]", stack: str | None, path: Path, run: Path
 ) -> "list[Bottleneck]":
-    """Returns the bottlenecks with an experiment, for one stack or all stacks. Reports the other bottlenecks."""
+    """Returns the testable bottlenecks of `stack` (None: of all stacks). Prints a line for each other bottleneck."""
     labels = list(dict.fromkeys(one.label for one in bottlenecks))
     if stack is not None and stack not in labels:
         expected = f"expected one of {', '.join(labels) or 'none'}"
@@ -90,7 +90,7 @@ def _choose_bottlenecks(
 def _test(
     one: "Bottleneck", study: "Study", planned: "PlannedCell", blocks: int, folder: Path | None, *, quiet: bool
 ) -> "Proof | None":
-    """Measures a stack before and after the change. Returns None if no block has usable trials of both."""
+    """Measures a stack before and after the experiment's change. Returns None if no block has usable trials of both."""
     from weir.findings.evidence import group_by_cell
     from weir.findings.experiment import evaluate_experiment
     from weir.lab.study_run import RunSetup, start

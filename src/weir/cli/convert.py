@@ -1,4 +1,4 @@
-"""`weir convert`: converts another tool's command line or file to a study, scenario or command line of weir."""
+"""`weir convert`: converts another tool's command line or file to a study, a scenario or a `weir load` command."""
 
 import shlex
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from weir.model.errors import UsageError
 from weir.model.sanitize import sanitize
 
 _FILES = ("jmx", "locust")
-"""Words before the name of a JMeter or Locust file. All other tools have only command lines."""
+"""Names of the tools that describe loads in files: JMeter and Locust. The other tools have only command lines."""
 _ALIASES = {"jmeter": "jmx"}
 _OURS = ("--study", "--command", "--ignore-unsupported")
 """Flags of `weir convert` that may also follow `jmx` or `locust`, because JMeter and Locust have no such flags."""
@@ -26,7 +26,7 @@ _SCENARIO_FILE = "scenario.toml"
 
 
 class Command(TyperCommand):
-    """A parser that passes all words after the tool's name to the tool."""
+    """A parser that leaves all words after the tool's name unparsed: these words are the tool's arguments."""
 
     allow_interspersed_args = False
 
@@ -36,21 +36,21 @@ def convert(
         list[str],
         Argument(
             metavar="TOOL...",
-            help="wrk, wrk2, hey, ab, jmx or locust with the tool's arguments. Or the whole command line in quotes.",
+            help="wrk, wrk2, hey, ab, jmx or locust, and the tool's arguments. Or one quoted command line with both.",
         ),
     ],
-    study: Annotated[bool, Option("--study", help="Print a study. Default for wrk, wrk2, hey and ab.")] = False,
+    study: Annotated[bool, Option("--study", help="Print a study, even if users send several requests.")] = False,
     command: Annotated[bool, Option("--command", help="Print only the command line of weir load.")] = False,
     ignore_unsupported: Annotated[
-        bool, Option("--ignore-unsupported", help="Leave out parts that weir cannot convert. List them in a comment.")
+        bool, Option("--ignore-unsupported", help="Leave out parts that weir cannot convert. Default: exit with 2.")
     ] = False,
     out: Annotated[
         str | None, Option("-o", "--out", metavar="FILE", help="Write to this new file instead of standard output.")
     ] = None,
 ) -> None:
-    """Convert a command line, locustfile or test plan of another tool to a study, scenario or command line of weir.
+    """Convert another tool's command line, locustfile or test plan to a study, a scenario or a weir load command.
 
-    Write weir's flags before the tool's name. If weir cannot convert a part, weir lists the part and exits with 2.
+    Write weir's flags before the tool's name. If a part cannot be converted, weir lists the part and exits with 2.
 
     Example: weir convert wrk -t12 -c400 -d30s --latency http://127.0.0.1:8000/
     """
@@ -69,46 +69,46 @@ def convert(
     if found.gaps and "--ignore-unsupported" not in asked:
         listed = "\n".join(f"  {gap}" for gap in found.gaps)
         problem = f"{tool}: found {len(found.gaps)} parts that weir cannot convert:\n{listed}"
-        raise UsageError(problem, hint="--ignore-unsupported omits these parts")
+        raise UsageError(problem, hint="add --ignore-unsupported to leave out these parts")
     text = _format(found, shlex.join([tool, *arguments]), asked, out or _SCENARIO_FILE)
     if out is not None:
         _write({out: text} | {str(Path(out).parent / name): content for name, content in found.files.items()})
     elif found.files:
         files = ", ".join(found.files)
-        problem = f"{tool}: found data for the files {files}, expected -o FILE: weir writes them to the folder of FILE"
+        problem = f"{tool}: found data for the files {files}, expected -o FILE: weir writes the data next to FILE"
         raise UsageError(problem, hint=f"-o {_SCENARIO_FILE}")
     else:
         print(text, end="")
 
 
 def _split(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Returns the tool's name and arguments. A single word may be a whole command line, as in a script."""
+    """Returns the tool's name and arguments. A single word with spaces is a whole command line in quotes."""
     if len(words) == 1 and len(words[0].split()) > 1:
         try:
             # A backslash at the end continues a line: a shell knows this rule, but shlex does not.
             words = shlex.split(words[0].replace("\\\n", " "))
         except ValueError as error:
-            raise UsageError(f"found {words[0]!r}, expected a command line: {error}") from None
+            raise UsageError(f"TOOL: found {words[0]!r}, expected a command line: {error}") from None
     name, known = Path(words[0]).name, ", ".join(converters.TOOLS)
     if name == "k6" or name.endswith(".js"):
         script = next((word for word in words if word.endswith(".js")), "script.js")
         raise UsageError(
-            f"found {words[0]!r}, a k6 script, expected one of {known}: weir cannot read JavaScript",
-            hint=f"k6 run --summary-export k6.json {script}; weir audit k6.json checks the report",
+            f"TOOL: found {words[0]!r}, a k6 script, expected one of {known}: weir cannot read JavaScript",
+            hint=f"k6 run --summary-export k6.json {script}, then weir audit k6.json to check the report",
         )
     tool = _ALIASES.get(name, name)
     if tool not in converters.TOOLS:
-        raise UsageError(f"found {words[0]!r}, expected one of {known}", hint="weir convert --help")
+        raise UsageError(f"TOOL: found {words[0]!r}, expected one of {known}", hint="weir convert --help")
     return tool, list(words[1:])
 
 
 def _format(found: Conversion, source: str, asked: set[str], scenario_file: str) -> str:
-    """Returns a comment with the differences from the tool, followed by the command line, study or scenario."""
+    """Returns the converted command line, study or scenario, below a comment with the differences from the tool."""
     spec, scenario, notes = found.spec, found.scenario, list(found.notes)
     if "--command" in asked:
         if scenario is not None:
             problem = "--command: found users with several requests, expected users with a single request"
-            raise UsageError(problem, hint="omit --command: weir then writes a scenario file")
+            raise UsageError(problem, hint="omit --command to get a scenario file")
         text = f"{spec.to_command()}\n"
     elif "--study" in asked or scenario is None:
         notes += list_study_notes(spec, has_scenario=scenario is not None)

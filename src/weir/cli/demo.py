@@ -1,4 +1,4 @@
-"""`weir demo`: runs the first study at its quick scale."""
+"""`weir demo`: runs the study sync-vs-async at the scale quick."""
 
 from typing import Annotated
 
@@ -9,8 +9,8 @@ from weir.cli.run import run
 
 def demo(
     fast: Annotated[
-        bool, Option("--fast", help="Measure only the Python stacks and end after the first result, in about a minute.")
+        bool, Option("--fast", help="Measure only the Python stacks, and end after the first result (about a minute).")
     ] = False,
 ) -> None:
-    """Answer a first question on this machine: does an async server beat a sync one on a JSON echo?"""
+    """Run a first study on this machine: does an async server beat a sync server on a JSON echo?"""
     run(study="sync-vs-async", scale="quick", out=None, resume_=None, skip_missing=True, fast=fast)

@@ -1,4 +1,4 @@
-"""`weir doctor`: lists present and missing programs and features, with the commands that install them."""
+"""`weir doctor`: lists the programs and features that weir found, and how to install the missing programs."""
 
 import os
 import platform
@@ -39,7 +39,7 @@ _JDK = "17"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A program or feature that weir looked for, and the result."""
+    """The result of weir's search for one program or feature."""
 
     what: str
     ok: bool
@@ -50,10 +50,10 @@ class Finding:
 
 
 def doctor(
-    install: Annotated[bool, Option("--install", help="First install JMeter and Locust into the cache.")] = False,
+    install: Annotated[bool, Option("--install", help="First install JMeter and Locust into weir's cache.")] = False,
     json_: options.Json = False,
 ) -> None:
-    """List present and missing programs, with install commands. Exit with 2 if weir itself cannot run."""
+    """List present and missing programs, and commands to install them. Exit with 2 if weir itself cannot run."""
     failed = [*_install_generators()] if install else []
     stacks = read_all_stacks()
     needed = _list_labels((stack, stack.needs) for stack in stacks)
@@ -77,7 +77,7 @@ def doctor(
 
 
 def _install_generators() -> Iterator[WeirError]:
-    """Installs the generators that weir can install. Prints and yields each failure, and continues."""
+    """Installs missing load generators. Prints and yields each error, and continues with the next generator."""
     for tool in TOOLS.values():
         if tool.installation and tool.find() is None:
             try:
@@ -105,7 +105,7 @@ def _find_weir() -> list[Finding]:
 
 
 def _find_capabilities(able: Capabilities) -> list[Finding]:
-    """Returns the features that studies may use in `[cpus]` and `[network]`."""
+    """Returns a finding for each feature that `[cpus]` and `[network]` of a study may need."""
     cgroup, netem = "run as root where /sys/fs/cgroup is writable", "a kernel with CONFIG_NET_SCH_NETEM"
     known = (
         ("quotas and memory limits", able.limits, "cpus.quota, cpus.memory", cgroup),
@@ -118,7 +118,7 @@ def _find_capabilities(able: Capabilities) -> list[Finding]:
 
 def _find_machine() -> list[Finding]:
     cpus, system = len(os.sched_getaffinity(0)), platform.system()
-    cpu_note = "generator and stack cannot have a CPU each" if cpus < 2 else ""
+    cpu_note = "the generator and the stack must share one CPU" if cpus < 2 else ""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     release = f"{system} {platform.release()}"
     return [
@@ -129,7 +129,7 @@ def _find_machine() -> list[Finding]:
 
 
 def _list_labels(needs: Iterable[tuple[Stack, Iterable[str]]]) -> list[tuple[str, str]]:
-    """Returns each need with the labels of all stacks that have the need. A stack with variants appears once."""
+    """Returns each needed program or service, and the labels of its stacks. A stack with variants appears once."""
     labels: dict[str, dict[str, str]] = {}
     for stack, names in needs:
         for name in names:

@@ -1,8 +1,8 @@
 """`weir wrk`, `weir wrk2`, `weir hey`, `weir ab`: run a tool's command line with weir, and print the tool's report.
 
-The tool's report goes to standard output, so that scripts can still parse it. weir's verdict and the differences go to
-standard error. Every import before a load costs time, which matters in a loop of short runs. Every import during a load
-takes CPU from the load. So this module uses neither typer nor rich, and imports pydantic after the load.
+The report goes to standard output, so that scripts can still parse the report. Standard error has weir's verdict
+and the differences from the tool. Imports before a load delay short runs, and imports during a load take CPU from the
+load. So this module uses neither typer nor rich, and imports pydantic after the load.
 """
 
 import sys
@@ -20,7 +20,7 @@ from weir.model.errors import WeirError
 
 
 def run_front_end(tool: str, words: Sequence[str]) -> int:
-    """Runs the load of a tool's command line, and returns the tool's exit code. `tool` is a key of `TOOLS`.
+    """Runs the load of a command line of `tool`, a key of `TOOLS`. Returns the exit code that the tool would return.
 
     Raises:
         UsageError: the engine is missing.
@@ -79,7 +79,7 @@ def _run(front_end: FrontEnd) -> int:
         print(front_end.format_report(result), end="", flush=True)
         sys.stderr.write(front_end.format_progress(done, end.summary.requests.completed, has_ended=True))
         notes = [*end.summary.verdict.lines, *front_end.list_differences(result)]
-        sys.stderr.writelines(f"weir: {line}\n" for line in [*notes, f"the same natively: {front_end.command}"])
+        sys.stderr.writelines(f"weir: {line}\n" for line in [*notes, f"the same with weir load: {front_end.command}"])
         for path, text in front_end.format_files(result).items():
             try:
                 Path(path).write_text(text)

@@ -1,4 +1,4 @@
-"""`weir gate`: checks whether a run is worse than an earlier run, for a pull request."""
+"""`weir gate`: checks for a pull request whether a run is worse than an earlier run."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +15,7 @@ from weir.store import RunReader, find_run
 
 def gate(
     base: Annotated[Path, Argument(metavar="BASE", help="Baseline run (folder or file).")],
-    head: Annotated[Path, Argument(metavar="HEAD", help="Run to judge (folder or file).")],
+    head: Annotated[Path, Argument(metavar="HEAD", help="New run to judge (folder or file).")],
     metrics: options.Metrics = None,
     threshold: Annotated[str, Option("--threshold", help="Smallest relative change that counts as worse.")] = "5%",
     strict: Annotated[bool, Option("--strict", help="Exit with 4 if a comparison is inconclusive.")] = False,
@@ -24,7 +24,7 @@ def gate(
     ] = False,
     json_: options.Json = False,
 ) -> None:
-    """Compare a run with an earlier run, print the changes as Markdown, and exit with 1 if something is worse.
+    """Compare a run with an earlier run, print the changes as Markdown, and exit with 1 if a metric is worse.
 
     Example: weir gate runs/main runs/branch --threshold 5%
     """

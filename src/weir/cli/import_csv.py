@@ -1,4 +1,4 @@
-"""`weir import`: makes a run from the trials of another measurement."""
+"""`weir import`: makes a run from another tool's trials in a CSV file."""
 
 import shlex
 import sys
@@ -17,26 +17,26 @@ _FIELDS = ", ".join([*TEXTS, *NUMBERS])
 
 
 def import_csv(
-    csv: Annotated[Path | None, Option("--csv", metavar="FILE", help="CSV file, one row per trial.")] = None,
+    csv: Annotated[Path | None, Option("--csv", metavar="FILE", help="CSV file with one row per trial.")] = None,
     maps: Annotated[
         list[str] | None,
         Option(
             "--map",
             metavar="FIELD=COLUMN[:UNIT]",
-            help=f"Map a column to a field. + adds columns. Example: cpu_s=user:ticks+system:ticks. Fields: {_FIELDS}.",
+            help=f"Read FIELD from COLUMN, or from a sum: cpu_s=user:ticks+system:ticks. Fields: {_FIELDS}.",
         ),
     ] = None,
     mapping: Annotated[
         Path | None,
-        Option("--mapping", metavar="FILE", help='TOML file with the map. Example: [columns] field = "column:unit".'),
+        Option("--mapping", metavar="FILE", help='TOML file that maps columns, as in [columns] field = "column:unit".'),
     ] = None,
-    baseline: Annotated[str | None, Option("--baseline", help="Baseline stack of the comparisons.")] = None,
-    stack_cpus: Annotated[int | None, Option("--stack-cpus", min=1, help="Number of CPUs of the stacks.")] = None,
+    baseline: Annotated[str | None, Option("--baseline", help="Stack to compare all others with.")] = None,
+    stack_cpus: Annotated[int | None, Option("--stack-cpus", min=1, help="Number of CPUs for each stack.")] = None,
     out: Annotated[
-        Path | None, Option("--out", metavar="DIR", help="Run folder. Default: runs/NAME for the file NAME.csv.")
+        Path | None, Option("--out", metavar="DIR", help="New folder for the run. Default: runs/NAME for NAME.csv.")
     ] = None,
 ) -> None:
-    """Make a run from the rows of a CSV file, for the commands findings, breakeven and audit.
+    """Make a run from the rows of a CSV file, as input for weir findings, weir breakeven and weir audit.
 
     Example: weir import --csv trials.csv --map stack=server --map connections=c --map throughput_rps=rps --map
         duration_s=seconds

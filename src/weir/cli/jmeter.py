@@ -47,7 +47,7 @@ _PROPERTY = "NAME=VALUE"
 
 
 class Command(TyperCommand):
-    """A parser that reports wrong flags in JMeter's words and exits with an error. JMeter itself exits with 0."""
+    """A parser that reports wrong flags with JMeter's messages. The exit code is 2; JMeter itself exits with 0."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -66,40 +66,40 @@ class Command(TyperCommand):
 
 
 def jmeter(
-    plan: Annotated[Path | None, Argument(metavar="PLAN.jmx", help="The test plan. The same as -t.")] = None,
-    testfile: Annotated[Path | None, Option("-t", "--testfile", help="The test plan.")] = None,
-    nongui: Annotated[bool, Option("-n", "--nongui", help="Changes nothing: weir has no GUI.")] = False,
+    plan: Annotated[Path | None, Argument(metavar="PLAN.jmx", help="Test plan to run. Alternative to -t.")] = None,
+    testfile: Annotated[Path | None, Option("-t", "--testfile", help="Test plan to run.")] = None,
+    nongui: Annotated[bool, Option("-n", "--nongui", help="No effect: weir has no GUI.")] = False,
     logfile: Annotated[
         Path | None, Option("-l", "--logfile", help="Write a row for each sample to this JTL file (CSV).")
     ] = None,
     force_delete: Annotated[
-        bool, Option("-f", "--forceDeleteResultFile", help="Empty the JTL file first, instead of appending to it.")
+        bool, Option("-f", "--forceDeleteResultFile", help="Empty the JTL file first. Default: append new rows.")
     ] = False,
     properties: Annotated[
         list[str] | None,
-        Option("-J", "--jmeterproperty", metavar=_PROPERTY, help="Property for ${__P(NAME)}. Example: -Jthreads=20."),
+        Option("-J", "--jmeterproperty", metavar=_PROPERTY, help="Value of ${__P(NAME)}. Example: -Jthreads=20."),
     ] = None,
     global_properties: Annotated[
         list[str] | None,
-        Option("-G", "--globalproperty", metavar=_PROPERTY, help="The same as -J, because weir has no remote servers."),
+        Option("-G", "--globalproperty", metavar=_PROPERTY, help="Same effect as -J: weir has no remote servers."),
     ] = None,
     property_files: Annotated[
-        list[Path] | None, Option("-q", "--addprop", help="File of NAME=VALUE lines. -J overrides the file.")
+        list[Path] | None, Option("-q", "--addprop", help="File of NAME=VALUE properties. -J overrides the file.")
     ] = None,
-    propfile: Annotated[Path | None, Option("-p", "--propfile", help="Like -q, but before all -q files.")] = None,
+    propfile: Annotated[Path | None, Option("-p", "--propfile", help="Like -q, but -q overrides this file.")] = None,
     system_properties: Annotated[
         list[str] | None, Option("-D", "--systemproperty", metavar=_PROPERTY, help="Ignored: weir runs no Java.")
     ] = None,
     jmeter_log: Annotated[
         str | None, Option("-j", "--jmeterlogfile", help="Ignored: weir writes its messages to standard error.")
     ] = None,
-    log_levels: Annotated[list[str] | None, Option("-L", "--loglevel", help="Ignored.")] = None,
+    log_levels: Annotated[list[str] | None, Option("-L", "--loglevel", help="Ignored: weir has no log levels.")] = None,
     dashboard: Annotated[
         bool,
-        Option("-e", "--reportatendofloadtests", help="Write weir's HTML report. Only for one thread group."),
+        Option("-e", "--reportatendofloadtests", help="Write weir's HTML report to -o. Only for one thread group."),
     ] = False,
     dashboard_folder: Annotated[
-        Path | None, Option("-o", "--reportoutputfolder", help="Folder of the report: index.html and run.weir.")
+        Path | None, Option("-o", "--reportoutputfolder", help="New folder for the report of -e.")
     ] = None,
     summary_report: Annotated[
         Path | None, Option("--summary-report", help="Write JMeter's summary report to this CSV file.")
@@ -108,20 +108,20 @@ def jmeter(
         Path | None, Option("--aggregate-report", help="Write JMeter's aggregate report to this CSV file.")
     ] = None,
     ignore_unsupported: Annotated[
-        bool, Option("--ignore-unsupported", help="Leave out the elements of the plan that weir does not support.")
+        bool, Option("--ignore-unsupported", help="Leave out unsupported elements of the plan. Default: exit with 2.")
     ] = False,
 ) -> None:
     """Run a JMeter test plan, and print a report in JMeter's format.
 
     Standard output has JMeter's report. Standard error has weir's verdict and the differences from JMeter. The exit
-    code is 0 if the plan was run, even if requests failed.
+    code is 0 after a complete run, even if requests failed.
 
     Example: weir jmeter -n -t plan.jmx -l samples.jtl -Jthreads=20
     """
     if (plan is None) == (testfile is None):
         raise UsageError("Non-GUI runs require a test plan: found " + ("none" if plan is None else "two"), hint=_HINT)
     if dashboard != (dashboard_folder is not None):
-        raise UsageError("-e and -o FOLDER: found one of them, expected both or neither", hint=_HINT)
+        raise UsageError("-e and -o FOLDER: found only one flag, expected both or neither", hint=_HINT)
     path = plan or testfile
     assert path is not None
     if not path.is_file():
@@ -143,11 +143,13 @@ def jmeter(
 
 
 def _report_unsupported(plan: TestPlan, *, ignore: bool) -> None:
-    """Lists the unsupported elements. Raises UsageError, unless `ignore` is set and the plan has thread groups."""
+    """Prints the elements that weir leaves out. Raises UsageError without `ignore` or supported thread groups."""
     lines = [f"  {sanitize(str(one))}" for one in plan.unsupported]
     if lines and not (ignore and plan.groups):
         found = "1 element" if len(lines) == 1 else f"{len(lines)} elements"
-        hint = "--ignore-unsupported runs the plan without them" if plan.groups else "no thread group is supported"
+        hint = (
+            "add --ignore-unsupported to leave them out" if plan.groups else "use a plan with a supported thread group"
+        )
         raise UsageError("\n".join([f"{plan.path}: found {found} that weir does not support:", *lines]), hint=hint)
     for line in lines:
         say(f"weir: left out:{line[1:]}")
@@ -164,7 +166,7 @@ def _read_properties(path: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Outputs:
-    """The files that weir writes for the user's flags."""
+    """Paths of the files that the user's flags request."""
 
     jtl: Path | None
     appends: bool
@@ -175,12 +177,12 @@ class _Outputs:
 
     @property
     def sample_files(self) -> list[Path]:
-        """Returns the files that need the log of all requests."""
+        """Returns the paths of the files that weir makes from the log of all requests."""
         return [path for path in (self.jtl, self.summary_report, self.aggregate_report) if path is not None]
 
 
 class _Console:
-    """A printer of JMeter's summariser lines. Each load reports its intervals on a separate thread."""
+    """A printer of JMeter's summariser lines. Several threads call this object: each load has a thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -224,7 +226,7 @@ def _run_plan(plan: TestPlan, outputs: _Outputs) -> bool:
     if outputs.dashboard is not None and len(natives) > 1:
         raise UsageError(
             f"-e: found {len(natives)} thread groups, expected one: weir's report shows a single load",
-            hint="weir load --out, with the command lines that weir convert jmx prints",
+            hint="run weir convert jmx, and add --out to each command line",
         )
     for path in outputs.sample_files:
         # weir checks the files now, because an error after the load would lose the samples.
@@ -277,7 +279,7 @@ def _prepare_group(native: NativeLoad, folder: Path, outputs: _Outputs, stack: E
 
 
 def _run(groups: Sequence[_Group]) -> list[LoadEnd]:
-    """Runs thread groups at the same time."""
+    """Runs the loads of thread groups at the same time, and returns the results."""
     with ExitStack() as stack:
         loads = []
         for group in groups:
@@ -309,7 +311,7 @@ def _write_dashboard(group: _Group, end: LoadEnd) -> None:
 
 
 def _report_differences(native: NativeLoad, summary: LoadSummary, *, alone: bool) -> None:
-    """Prints the verdict on a thread group, the differences from JMeter, and the native command."""
+    """Prints the verdict on a thread group, the differences from JMeter, and the same load's `weir load` command."""
     name = "" if alone else f"{native.group.name}: "
     lines = list(summary.verdict.lines)
     if redirects := sum(count for status, count in summary.status.items() if status.startswith("3")):
@@ -318,9 +320,9 @@ def _report_differences(native: NativeLoad, summary: LoadSummary, *, alone: bool
         failed = f"a request that failed without a whole response ({', '.join(OUTCOMES[3:5])})"
         lines.append(f"the elapsed time of {failed} ends at the last known time")
     if unanswered := summary.requests.unanswered:
-        lines.append(f"{unanswered} requests were in flight at the end of the load: they are not in the samples")
+        lines.append(f"{unanswered} requests were in flight at the end of the load: the samples omit them")
     if native.plan.tls is not None:
         lines.append("weir trusts any certificate of the server, as JMeter does")
-    lines.append(f"the same natively: {native.command} (weir convert jmx prints the scenario)")
+    lines.append(f"the same with weir load: {native.command} (weir convert jmx prints the scenario)")
     for line in lines:
         say(sanitize(f"weir: {name}{line}"))

@@ -40,7 +40,7 @@ def load(
         list[str],
         Argument(
             metavar="URL...",
-            help="Targets: http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections use them in turn.",
+            help="Targets: http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections get them in turn.",
         ),
     ],
     given: dict[str, Any],
@@ -60,7 +60,7 @@ def load(
         list[str] | None,
         Option(
             "--abort-on",
-            help="Stop and exit with 1 when the last second meets this condition. Examples: 'errors>5%', 'p99>1s'.",
+            help="Stop and exit with 1 if a second's figures meet this condition. Examples: 'errors>5%', 'p99>1s'.",
         ),
     ] = None,
     hdr: Annotated[
@@ -72,7 +72,7 @@ def load(
         bool,
         Option(
             "--no-generator-limit",
-            help="Do not measure the limit of a busy generator after the load, which takes 1 s.",
+            help="Do not measure the generator's highest rate. Default: weir measures a busy generator for 1 s.",
         ),
     ] = False,
     out: options.KeepLoad = None,
@@ -86,7 +86,7 @@ def load(
 ) -> None:
     """Put a load on a running server and report its response times and throughput.
 
-    Response times start at the intended start of each request. So response times include stalls of the server.
+    A response time begins when the request is due, even if weir sends it later. So the time includes server stalls.
 
     Example: weir load http://127.0.0.1:8000/ -c 64 -d 10s
     """
@@ -126,7 +126,7 @@ def load(
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One load, with the destinations of the load's records."""
+    """The plan of one load, and the options of `weir load`."""
 
     plan: LoadPlan
     file: Path | None
@@ -136,14 +136,14 @@ class _Request:
     objectives: Sequence[Condition]
     abort_conditions: Sequence[Condition]
     checks_generator: bool
-    """Whether to measure the limit of a busy generator on a null server after the load."""
+    """Whether to measure a busy generator's highest rate after the load, against a server that does no work."""
     live: bool
     listen: str | None
     quiet: bool
 
 
 def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackResources | None, ExitCode]:
-    """Runs, records, shows and judges a load. Returns the summary, the watched processes' usage and the exit code."""
+    """Runs, records, shows and judges a load. Returns the summary, the server's resource usage and the exit code."""
     plan, stop = request.plan, StopSwitch()
     abort = AbortWatch(request.abort_conditions, stop.stop)
     with ExitStack() as stack:
@@ -171,7 +171,7 @@ def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackR
         update: dict[str, Any] = {"slowest": end.slowest, "objectives": [one.to_json() for one in judged] or None}
         update["aborted"] = abort.reason and abort.reason.to_json()
         summary = end.summary.model_copy(update=update)
-        # The page and the lines end before the null server runs.
+        # The page and the view end before the generator loads the null server.
         shown.close()
         is_busy = (summary.generator.busy_fraction or 0.0) >= BUSY_FRACTION and summary.requests.completed > 0
         if request.checks_generator and end.stopped in ("duration", "complete") and is_busy:

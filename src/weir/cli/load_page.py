@@ -1,7 +1,6 @@
-"""`--live`: shows a load on a page in the browser. Connects loads with `weir.live`; neither imports the other.
+"""Shows a load on a page in the browser (`--live`). `weir.cli.run_page` shows a run.
 
-This module imports `weir.live` only for a page, because no other command needs a web server. `weir.cli.run_page` does
-the same for runs.
+Functions here import `weir.live` only when they serve a page, because no other function needs a web server.
 """
 
 import signal
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def live_load(plan: LoadPlan, *, listen: str | None) -> Iterator["EventQueue"]:
-    """Serves a page of a load within the context. Yields the event queue that observes the load."""
+    """Serves a page of a load until the context ends. Yields the event queue that observes the load."""
     from weir.live import Controls, EventQueue, PageInfo
 
     board = EventQueue(PageInfo(plan.title, has_trials=False), Controls(stop=make_stop_button()))
     announce_load(board, plan, 1)
-    with page(board, listen, "The load is over: its result is at the prompt."):
+    with page(board, listen, "The load has ended. The terminal shows the result."):
         yield board
 
 
@@ -41,10 +40,10 @@ def page(
     runs: "RunFolder | None" = None,
     is_busy: bool = True,
 ) -> Iterator[None]:
-    """Serves a page of the board's events within the context, and prints the page's address.
+    """Serves a page of the board's events until the context ends, and prints the page's address.
 
-    At the end the page shows `last_text`. After an exception the page says that the measurement ended early. `cpus`:
-    CPUs of weir's control; empty: any CPU. `runs`: past runs on the page. `is_busy`: whether this machine measures.
+    At the end, the page shows `last_text`. After an exception, the page says that the measurement ended early. `cpus`:
+    CPUs for the web server; empty: any CPU. `runs`: past runs to show. `is_busy`: whether this machine runs the load.
     """
     from weir.live import LiveServer, parse_address
 
@@ -59,13 +58,13 @@ def page(
         try:
             yield
         except BaseException:
-            board.end("Ended early: weir has kept all finished work. The prompt shows details.")
+            board.end("Ended early: weir has kept all finished work. The terminal shows details.")
             raise
         board.end(last_text)
 
 
 def announce_load(board: "EventQueue", plan: LoadPlan, number: int) -> None:
-    """Shows the start of a load without a study."""
+    """Shows on the page that a load without a study has started."""
     from weir.live import TrialStarted
 
     duration_s = None if plan.ends_by_itself else plan.duration_s
@@ -76,7 +75,7 @@ def announce_load(board: "EventQueue", plan: LoadPlan, number: int) -> None:
 
 
 def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str | None = None) -> "TrialEnded":
-    """Returns the result of a trial or a load for the page. `run`: name of the run in the folder of runs."""
+    """Returns the result of a trial or load in the page's form. `run`: name of the result's folder among past runs."""
     from weir.live import TrialEnded
 
     ended = TrialEnded(validity=verdict.validity, reasons=verdict.texts, run=run)
@@ -87,7 +86,7 @@ def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str |
 
 
 def make_stop_button() -> Callable[[], bool]:
-    """Returns a function that interrupts weir once, like Ctrl-C: a second interruption would disturb the load's end."""
+    """Returns a function that interrupts weir like Ctrl-C. Later calls do nothing: they would disturb the end."""
     unpressed = threading.Semaphore()
 
     def press() -> bool:
@@ -100,7 +99,7 @@ def make_stop_button() -> Callable[[], bool]:
 
 
 def interrupt_weir() -> None:
-    """Interrupts the main thread like Ctrl-C. Sends SIGTERM, because a shell may make weir ignore SIGINT."""
+    """Interrupts the main thread like Ctrl-C. Sends SIGTERM, because background processes may ignore SIGINT."""
     identity = threading.main_thread().ident
     assert identity is not None
     signal.pthread_kill(identity, signal.SIGTERM)

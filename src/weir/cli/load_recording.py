@@ -1,7 +1,7 @@
 """Keeps one load in a run file (`weir load --out`), as a run of one trial.
 
-The recorder appends rows while the load runs, and the last transaction marks the load as finished. So a killed `weir
-load` leaves a readable, unfinished file. The file holds no secrets: weir writes only the names of headers with secrets.
+weir writes records during the load, and marks the load as finished at the end. So a killed `weir load` leaves a
+readable file with an unfinished load. The file contains no secrets: weir replaces secret values by `LEFT_OUT`.
 """
 
 import json
@@ -45,19 +45,19 @@ def choose_file(out: str) -> Path:
         path /= RUN_FILE_NAME
     if path.exists():
         problem = "found a file, expected none: weir never overwrites a load"
-        raise UsageError(f"--out: {path}: {problem}", hint=f"weir report {path}, or another --out")
+        raise UsageError(f"--out: {path}: {problem}", hint=f"weir report {path}, or choose another --out")
     return path
 
 
 def choose_interval(plan: LoadPlan) -> LoadPlan:
-    """Returns the plan, with longer intervals for a long load: short intervals would make the run file large."""
+    """Returns the plan. A long load gets longer intervals, because short intervals would make the run file large."""
     return plan if plan.duration_s <= _LONG_LOAD_S or plan.ends_by_itself else replace(plan, interval_s=1.0)
 
 
 class LoadRecording(AbstractContextManager["LoadRecording"]):
-    """The run file of one load, at a path from `choose_file`. `arguments`: the words after `weir` on the command line.
+    """A context manager that writes the run file of one load. `arguments`: the words after `weir` on the command line.
 
-    A context manager. A load that never started leaves no file. A load that failed leaves an unfinished file.
+    If the load never starts, no file remains. If the load fails, a file with an unfinished load remains.
     """
 
     def __init__(self, path: Path, plan: LoadPlan, arguments: Sequence[str]) -> None:
@@ -117,7 +117,7 @@ class LoadRecording(AbstractContextManager["LoadRecording"]):
 
 
 def _without_secrets(value: Any) -> Any:
-    """Returns a plan without the values of headers that carry secrets, and without long bodies."""
+    """Returns a plan without long bodies, and without the values of secret headers."""
     if isinstance(value, list):
         return [_without_secrets(part) for part in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Chooses the source of loads (this machine, or agents on a Ray cluster) and the node that runs the stacks."""
+"""Chooses the machines for loads, services and stacks: this machine, or nodes of a Ray cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFlags:
-    """The flags of a load or a run on a cluster. Attributes have the names of the flags."""
+    """The flags for a load or a run on a cluster. Each attribute has the name of its flag."""
 
     cluster: str | None
     agents: int | None
@@ -31,23 +31,22 @@ class ClusterFlags:
 
     @property
     def given(self) -> dict[str, Any]:
-        """Returns a dict from each given flag to its value."""
+        """Returns a dict from each flag on the command line to the flag's value."""
         return {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items() if value}
 
     @property
     def words(self) -> list[str]:
-        """Returns the flags as words of a command line."""
+        """Returns the flags and values as words of a command line."""
         pairs = self.given.items()
         return [word for flag, value in pairs for word in ([flag] if value is True else [flag, str(value)])]
 
 
 @contextmanager
 def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, ServiceHost | None]]":
-    """Yields the source of loads, and the host of the services. The source is this machine's engine, or agents on a
-    cluster, which end with the context. The host is None if services run beside their stacks.
+    """Yields the source of loads, and the machine for services (None: each service runs on the machine of its stack).
 
-    Raises UsageError if a flag needs another flag, the cluster has no room, or Ray is missing. Raises TargetError if
-    there is no cluster.
+    Raises UsageError if a flag needs another flag, the cluster has too few nodes, or Ray is missing. Raises TargetError
+    if there is no cluster.
     """
     if flags.cluster is None:
         if flags.given:
@@ -78,7 +77,7 @@ def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, Servic
 
 @contextmanager
 def join_stack_cluster(flags: ClusterFlags) -> "Iterator[RayCluster | None]":
-    """Yields the cluster whose node for stacks runs the study. None: this machine runs the study.
+    """Yields the cluster if one of its nodes must run the study. Yields None if this machine runs the study.
 
     Raises UsageError if Ray is missing, and TargetError if there is no cluster.
     """

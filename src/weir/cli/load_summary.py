@@ -1,4 +1,4 @@
-"""Formats the result of one load as text. The engine computes all figures; this module computes only shares."""
+"""Formats the result of one load as text."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from weir.objective import Judged, judged_from_json
 
 _SHOWN = ("mean", "p50", "p90", "p99", "p99_9", "max")
 _SHOWN_LATE_US = 1_000.0
-"""Smallest delay of an agent's start that the text shows. The JSON has every delay."""
+"""The text shows only delays of an agent's start above this limit. The JSON shows every delay."""
 _LEAST_THREADS = 0.05
-"""Smallest mean number of threads in a state that the text shows."""
+"""The text shows a thread state only if at least this number of threads is in the state on average."""
 
 
 def summary_text(summary: LoadSummary, load: Load, resources: StackResources | None, pipeline: int = 1) -> str:
-    """Returns the text that `weir load` prints. `weir report` prints the same text for a kept load."""
+    """Returns the text that `weir load` prints. `weir report` prints the same text for a load from `--out`."""
     requests = summary.requests
     depth = f", up to {pipeline} requests unanswered on each" if pipeline > 1 else ""
     lines = [
@@ -92,7 +92,7 @@ def _found(judged: Judged) -> str:
 
 
 def microseconds(value: float | None) -> str:
-    """Writes a time with three digits and the unit that fits the time. None becomes a dash."""
+    """Formats a time with three digits in us, ms or s. None becomes a dash."""
     if value is None:
         return "–"
     scaled, unit = (value, "us") if value < 1e3 else (value / 1e3, "ms") if value < 1e6 else (value / 1e6, "s")

@@ -29,10 +29,10 @@ _ENDLESS_S = 86_400.0
 
 
 class Command(TyperCommand):
-    """A parser of weir's options. The first argument that is not weir's, and all arguments after it, go to Locust."""
+    """A parser of weir's options. The first argument that is no option of weir, and all later ones, go to Locust."""
 
     needs_value: ClassVar[dict[str, bool]] = {}
-    """A dict from the name of each weir option to whether the option has a value."""
+    """For the name of each weir option: whether the option needs a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         options = [option for option in self.params if isinstance(option, TyperOption)]
@@ -47,11 +47,13 @@ class Command(TyperCommand):
 def locust(
     arguments: Annotated[
         list[str] | None,
-        Argument(metavar="LOCUST-ARGUMENT", help="Arguments of Locust, unchanged. weir locust -- --help lists them."),
+        Argument(metavar="LOCUST-ARGUMENT", help="Arguments for Locust. weir locust -- --help lists them."),
     ] = None,
     python: Annotated[
         str | None,
-        Option("--python", metavar="PATH", help="Python with Locust and the locustfile's modules. Default: weir's."),
+        Option(
+            "--python", metavar="PATH", help="Python with Locust and the locustfile's modules. Default: weir's Python."
+        ),
     ] = None,
     out: options.KeepLoad = None,
     weir_json: Annotated[
@@ -64,8 +66,8 @@ def locust(
 ) -> None:
     """Run Locust and record its load. Write weir's options first, then Locust's arguments.
 
-    Flags, tables, files, page and exit codes are Locust's. weir counts response times from the end of a user's pause.
-    Locust is an extra: pip install 'weirbench[locust]'.
+    Flags, tables, files, page and exit codes are the same as in Locust. weir counts a response time from the end of the
+    user's pause. Install Locust with: pip install 'weirbench[locust]'.
 
     Example: weir locust --out load.weir -f locustfile.py --host http://127.0.0.1:8000 --headless -u 20 -r 5 -t 30s
     """
@@ -80,7 +82,7 @@ def locust(
     if end is None:
         misplaced = [word for word in arguments or [] if word.partition("=")[0] in Command.needs_value]
         if code and misplaced:
-            say(f"weir: {misplaced[0]}: found after Locust's arguments, expected before them: the option is weir's")
+            say(f"weir: {misplaced[0]}: found after Locust's arguments, expected before them: it is an option of weir")
         elif file is not None or weir_json is not None:
             say("weir: nothing was recorded: Locust started no test")
         raise typer.Exit(code)
@@ -96,7 +98,7 @@ def locust(
 
 
 def _record(process: LocustProcess, file: Path | None, *, live: bool, listen: str | None) -> LoadEnd | None:
-    """Records the first test until Locust ends. Returns None if Locust started no test."""
+    """Records Locust's first test, and waits until Locust ends. Returns None if Locust started no test."""
     recording, observers = Recording(), LoadObservers()
     test: Started | None = None
     kept: LoadRecording | None = None

@@ -15,59 +15,61 @@ from weir.model.errors import InvalidValueError, UsageError
 
 T = TypeVar("T")
 
-STUDY = Argument(metavar="STUDY", help="Name of a study, or a file NAME.toml.", autocompletion=studies)
+STUDY = Argument(metavar="STUDY", help="Name of a study of weir, or a study file NAME.toml.", autocompletion=studies)
 Run = Annotated[Path, Argument(metavar="RUN", help="Run folder or run file.")]
 Json = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 JsonFile = Annotated[str | None, Option("--json", help="Write the result as JSON to this file (- is standard output).")]
-Quiet = Annotated[bool, Option("-q", "--quiet", help="Print only the answer and no progress.")]
+Quiet = Annotated[bool, Option("-q", "--quiet", help="Print only the result, and no progress.")]
 Strict = Annotated[bool, Option("--strict", help="Exit with 4 if the result is not valid.")]
 Scale = Annotated[
     str | None,
     Option(
         "--scale",
-        help="Scale: quick (minutes), evidence (supports a claim), article (the study's settings), or the study's own.",
+        help="Size of the study: quick (minutes), evidence (enough for a claim), article, or a scale of the study.",
     ),
 ]
-Objective = Annotated[str | None, Option("--objective", help="Percentile with a limit. Example: 'p99<=50ms'.")]
+Objective = Annotated[
+    str | None, Option("--objective", help="Limit of a response-time percentile. Example: 'p99<=50ms'.")
+]
 Metrics = Annotated[
     list[str] | None,
-    Option("--metric", help="Metric to compare. May be repeated. Default: throughput, p99 and CPU per request."),
+    Option("--metric", help="Metric to compare; repeatable. Default: throughput, p99 and CPU per request."),
 ]
 KeepLoad = Annotated[
     str | None,
-    Option("--out", metavar="PATH", help="Keep the load for weir report. PATH is a new file NAME.weir or a folder."),
+    Option("--out", metavar="PATH", help="Keep the result for weir report. PATH is a new file NAME.weir or a folder."),
 ]
-Live = Annotated[bool, Option("--live", help="Serve a live page for a browser, and print its address.")]
+Live = Annotated[bool, Option("--live", help="Show progress on a page in a browser, and print the page's address.")]
 Listen = Annotated[
     str | None,
-    Option("--listen", metavar="ADDRESS", help="Serve the page on ADDRESS[:PORT]. Default: loopback and a free port."),
+    Option("--listen", metavar="ADDRESS", help="Serve the page on ADDRESS[:PORT]. Default: loopback, any free port."),
 ]
 Cluster = Annotated[
     str | None,
     Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Send the load from a Ray cluster: HOST:PORT of the head node, or auto. See docs/guides/cluster.md.",
+        help="Send the load from the Ray cluster with this head node (HOST:PORT, or auto). See docs/guides/cluster.md.",
     ),
 ]
 Agents = Annotated[
     int | None,
     Option(
-        "--agents", min=1, help="With --cluster: number of agents, one per node. Default: one on each node for loads."
+        "--agents", min=1, help="With --cluster: number of agents. Default: one on each node that offers weir_load."
     ),
 ]
 AgentThreads = Annotated[
     str | None,
     Option(
         "--agent-threads",
-        help="With --cluster: threads of each agent, which set the agent's share. Example: 2,1,1. Default: equal.",
+        help="With --cluster: threads per agent. More threads take more of the load. Example: 2,1,1. Default: equal.",
     ),
 ]
 ShareNodes = Annotated[bool, Option("--share-nodes", help="With --cluster: allow several agents on one node.")]
 
 
 def with_load_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Adds options for these or all settings of `LoadSpec` to a command. The argument `given` holds their texts."""
+    """Adds options for the named settings of `LoadSpec`, or for all. The command's argument `given` holds the texts."""
     chosen = {name: SETTINGS[name] for name in names} if names else dict(SETTINGS)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -121,7 +123,7 @@ def parse_counts(text: str) -> tuple[int, ...]:
 
 
 def choose_metrics(asked: list[str] | None, usual: Sequence[str], command: str) -> Sequence[str]:
-    """Returns the metrics of `--metric`, or the usual metrics. Raises UsageError for an unknown metric."""
+    """Returns the metrics of `--metric`, or by default `usual`. Raises UsageError for an unknown metric."""
     # A late import: findings take long to import, and `weir load` does not need them.
     from weir.findings.metrics import BY_KEY
 

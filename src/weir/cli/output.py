@@ -1,7 +1,7 @@
 """Writes weir's output: data to standard output, all other text to standard error. Only terminals receive colour.
 
-The reader of a pipe may end (EPIPE), and a terminal may close (EIO). Then weir drops its progress messages and
-continues. Data without a reader raises `OSError`, which `weir.cli.main` handles.
+If the reader of a pipe ends (EPIPE) or a terminal closes (EIO), weir drops its progress messages and continues. Data
+without a reader raises `OSError`, and `weir.cli.main` handles the error.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ class _Console(Console):
         super().__init__(stderr=stderr, soft_wrap=soft_wrap, highlight=False, markup=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
-        """Raises the current error again, because rich would end the program here."""
+        """Raises the error of the failed write again. The method of rich would end the program."""
         raise
 
 
@@ -44,22 +44,22 @@ stderr = _Console(stderr=True, soft_wrap=True)
 
 
 def nobody_listens(error: OSError) -> bool:
-    """Whether a write failed because the reader of a pipe ended or the terminal closed."""
+    """Returns whether a write failed because the reader of a pipe ended or the terminal closed."""
     return error.errno in (errno.EPIPE, errno.EIO)
 
 
 def suggest_remedy(error: OSError) -> str | None:
-    """Returns the next step after a failed write of output. Returns None if the error has another cause."""
+    """Returns the next step for a full disk or a closed standard output. Returns None for other errors."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "check the space left on the disk"
-    # `weir.cli.main` has opened a closed standard output, which cannot be written.
+    # `weir.cli.main` opens a closed standard output only for reading, so that writing fails.
     return "redirect standard output to a file or to /dev/null" if error.errno == errno.EBADF else None
 
 
 def was_interrupted(error: BaseException, known: BaseException | None = None) -> bool:
-    """Returns whether Ctrl-C came before the error. After Ctrl-C, rich still writes to a terminal that may be closed.
+    """Returns whether the user pressed Ctrl-C before the failed write. Then rich may write to a closed terminal.
 
-    `known`: the exception that weir handles during the write. This exception is not a new interruption.
+    `known`: the exception that weir was already handling before the write. An earlier Ctrl-C does not count.
     """
     context = error.__context__
     while context is not None and context is not known:
@@ -70,7 +70,7 @@ def was_interrupted(error: BaseException, known: BaseException | None = None) ->
 
 
 def give_up_output() -> None:
-    """Discards the rest of the output. Otherwise Python would report the same error again at its exit."""
+    """Discards the rest of the output. Otherwise Python would report the same error again when Python exits."""
     with contextlib.suppress(OSError):
         sink = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
@@ -103,7 +103,7 @@ def teller(*, quiet: bool) -> Callable[[str], None]:
 
 
 def print_text(text: str, style: str = "") -> None:
-    """Prints one line on standard output, without the control characters that files and servers may put there."""
+    """Prints one line on standard output. Removes control characters, which may come from files and servers."""
     stdout.print(sanitize(text), style=style)
 
 
@@ -119,7 +119,7 @@ def make_table(*headings: str, right: Sequence[str] = (), no_wrap: Sequence[str]
 
 
 def print_lines(text: str, *, wraps: bool = True) -> None:
-    """Prints lines without control characters. At a terminal, long lines break between words with a deeper indent."""
+    """Prints lines without control characters. At a terminal, breaks long lines between words, with a deeper indent."""
     lines = (sanitize(line) for line in text.split("\n"))
     is_wrapped = wraps and stdout.file.isatty()
     print("\n".join(_wrap(line, stdout.width) if is_wrapped else line for line in lines))
@@ -132,12 +132,12 @@ def _wrap(line: str, width: int) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Prints a value as JSON on standard output, and flushes, because `weir stacks start` continues afterwards."""
+    """Prints a value as JSON on standard output at once. A caller of `weir stacks start` waits for the value."""
     print(json.dumps(value, indent=2), flush=True)
 
 
 def write_json(value: Any, target: str, flag: str = "--json") -> None:
-    """Writes a value as JSON to the file of a flag; `-` is standard output. Raises UsageError if the write fails."""
+    """Writes a value as JSON to the file `target` (`-`: standard output). Raises UsageError if the write fails."""
     if target == "-":
         print_json(value)
         return
@@ -148,5 +148,5 @@ def write_json(value: Any, target: str, flag: str = "--json") -> None:
 
 
 def at_terminal() -> bool:
-    """Whether standard error can show lines that weir redraws."""
+    """Returns whether standard error is a terminal in which weir can redraw lines."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"

@@ -1,6 +1,6 @@
-"""Makes output readable in ASCII if the encoding of a terminal or pipe lacks a character.
+"""Replaces characters that the encoding of a terminal or pipe lacks by similar ASCII characters.
 
-Python's codecs call the error handler `NAME` only for missing characters, so UTF-8 output costs nothing.
+Python's codecs call the error handler `NAME` only for missing characters, so UTF-8 output needs no extra time.
 """
 
 import codecs
@@ -20,7 +20,7 @@ def plain(text: str) -> str:
 
 
 def use_plain_text() -> None:
-    """Makes standard output and error replace characters that their encoding lacks. UTF-8 streams stay unchanged."""
+    """Makes standard output and standard error replace characters that the encoding lacks. UTF-8 lacks none."""
     for stream in (sys.stdout, sys.stderr):
         # A test may replace a stream by an object without `encoding` or `reconfigure`.
         encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")

@@ -1,4 +1,4 @@
-"""`weir plan`: predicts the number of machines for a rate from a run on this machine."""
+"""`weir plan`: predicts from a run how many machines a rate of requests needs."""
 
 import re
 from collections.abc import Sequence
@@ -21,27 +21,30 @@ _THOUSANDS = {"": 1.0, "k": 1e3, "M": 1e6}
 
 
 def plan(
-    run: Annotated[Path, Option("--from", metavar="RUN", help="Run folder or run file.")],
+    run: Annotated[Path, Option("--from", metavar="RUN", help="Run folder or run file to predict from.")],
     target_rate: Annotated[
-        str | None, Option("--target-rate", metavar="RATE", help="Requests per second. Examples: 5000, 100k, 1.5M.")
+        str | None, Option("--target-rate", metavar="RATE", help="Planned requests per second. Examples: 5000, 100k.")
     ] = None,
     objective_: options.Objective = None,
-    stack: Annotated[str | None, Option("--stack", help="Stack as ID or ID[VARIANT], if the run has more.")] = None,
+    stack: Annotated[
+        str | None,
+        Option("--stack", help="Stack as ID or ID[VARIANT]. Necessary if the run has several stacks."),
+    ] = None,
     cpus: Annotated[
         list[str] | None,
-        Option("--cpus", metavar="TIER=CPUS", help="CPUs of each machine of this tier. Default: as in the run."),
+        Option("--cpus", metavar="TIER=CPUS", help="CPUs of each machine of a tier. Default: as in the run."),
     ] = None,
     replicas: Annotated[
         str | None,
         Option(
             "--replicas",
             metavar="N,...",
-            help="Also predict this machine's throughput for these numbers of processes.",
+            help="Predict the throughput on one machine with these numbers of stack processes.",
         ),
     ] = None,
     json_: options.Json = False,
 ) -> None:
-    """Predict load agents and machines per tier for a rate, from a run. Exit with 1 if an objective is missed.
+    """Predict from a run how many machines and load agents a rate needs. Exit with 1 if the objective cannot be met.
 
     Example: weir plan --from runs/api-capacity-1 --stack nest-typeorm-nginx --target-rate 100k --objective 'p99<=50ms'
     """
@@ -50,7 +53,7 @@ def plan(
 
     if target_rate is None:
         if replicas is None:
-            problem = "missing; expected requests per second, such as 100k, or --replicas in its place"
+            problem = "missing, expected requests per second, such as 100k, or the flag --replicas"
             raise UsageError(f"--target-rate: {problem}", hint="weir plan --help")
         if flags := [name for name, given in (("--objective", objective_), ("--cpus", cpus)) if given]:
             problem = "found without --target-rate, expected both: --replicas predicts only throughput on this machine"
@@ -133,7 +136,7 @@ def _print_predictions(predictions: "Sequence[ReplicaPrediction]") -> None:
 
 
 def _interval(low: float | None, high: float | None, form: str = "{}", *, divisor: float = 1.0, digits: int = 0) -> str:
-    """Writes an interval in this form. Returns an empty text if there is no interval."""
+    """Returns `form` with the interval in it, or an empty text if there is no interval."""
     if low is None or high is None:
         return ""
     return form.format(f"{low / divisor:,.{digits}f}–{high / divisor:,.{digits}f}")

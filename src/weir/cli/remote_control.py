@@ -1,8 +1,8 @@
-"""Lets weir on one machine, the driver, control a run on another machine. The run sends lines with its progress for the
-driver's page. The driver sends lines with commands.
+"""Connects two processes of weir: the driver on one machine controls a run on another machine.
 
-This module contains both ends, because both ends share the format of the lines. When the driver is gone, the standard
-input of the driven run closes. Then the run ends as after Ctrl-C.
+The run writes lines with its progress for the driver's page. The driver writes lines with commands to the run's
+standard input. When the driver ends, this input closes, and the run ends as after Ctrl-C. The module contains the code
+of both processes, because both use the same format of lines.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _MARK = "weir-live"
 _FINISHED = "weir-finished"
-"""The line that the run sends after each trial, when the run file holds the trial."""
+"""The line that the run sends after it has written a trial to the run file."""
 _MOST_WAITING = 20_000
 _WRITER_NICE = 19
 _WRITTEN_WITHIN_S = 5.0
@@ -43,7 +43,7 @@ _WRITTEN_WITHIN_S = 5.0
 
 @cache
 def _kinds() -> Mapping[str, TypeAdapter[Any]]:
-    """Returns a dict from each method of a board to the type of its message."""
+    """Returns a dict from the name of each board method to the type of the method's argument."""
     from weir.live import TrialEnded, TrialStarted
 
     return {
@@ -61,7 +61,7 @@ def _kinds() -> Mapping[str, TypeAdapter[Any]]:
 def driven_run(controls: RunControls, *, live: bool, last_block: int | None) -> Iterator[RunObserver]:
     """Executes the driver's commands until the context ends. Yields the observer that reports to the driver.
 
-    `live`: the driver shows a page. `last_block`: the last block of the study. None: the stopping rule decides.
+    `live`: whether the driver shows a page. `last_block`: the study's last block, None if a stopping rule decides.
     """
     threading.Thread(target=_obey, args=(controls,), name="driver", daemon=True).start()
     if not live:
@@ -77,9 +77,9 @@ class _FinishedLines(RunObserver):
 
 
 def _obey(controls: RunControls) -> None:
-    """Executes the driver's commands until the driver is gone. Then ends the run like Ctrl-C."""
+    """Executes the driver's commands until the driver ends. Then interrupts the run like Ctrl-C."""
     requests = {"skip": controls.skip.request, "extend": controls.extra_blocks.request}
-    # This thread reads without a buffer, because it would hold the buffer's lock when Python ends.
+    # With a buffer, this thread would still hold the buffer's lock when Python ends.
     with open(0, "rb", buffering=0, closefd=False) as commands:
         for line in commands:
             # Another version of weir may send other commands.
@@ -89,7 +89,7 @@ def _obey(controls: RunControls) -> None:
 
 
 def _queue_as(kind: str) -> Any:
-    """Returns a method that queues its argument as a line of this kind, or drops the argument if the queue is full."""
+    """Returns a method that queues its argument as a line of this kind. A full queue drops the argument."""
 
     def put(self: "BoardLines", value: Any) -> None:
         with contextlib.suppress(queue.Full):
@@ -99,9 +99,9 @@ def _queue_as(kind: str) -> Any:
 
 
 class BoardLines(LoadObserver):
-    """The lines for a page on another machine. Never blocks the caller: like `EventQueue`, drops lines in a full queue.
+    """An observer that sends a run's progress as lines to the driver. Drops lines if the queue is full; never blocks.
 
-    A context manager that writes the waiting lines at its end. Calls `write` with one line at a time.
+    A context manager. A thread calls `write` for each line. The end of the context waits for the remaining lines.
     """
 
     def __init__(self, write: Callable[[str], object]) -> None:
@@ -118,7 +118,7 @@ class BoardLines(LoadObserver):
     end_trial = _queue_as("end_trial")
 
     def show_logs(self, files: Mapping[str, Path]) -> None:
-        """Does nothing: the files stay on this machine until the run ends."""
+        """Does nothing: the driver receives the log files only after the run."""
 
     def __enter__(self) -> "BoardLines":
         self._thread.start()
@@ -138,7 +138,7 @@ class BoardLines(LoadObserver):
 
 
 def take_line(board: "EventQueue", line: str) -> bool:
-    """Passes a line of `BoardLines` on to a board. Returns False for any other line."""
+    """Calls the board's method for a line from `BoardLines`. Returns False for any other line."""
     if not line.startswith(f"{_MARK} "):
         return False
     # Another version of weir may send other lines, which this page does not show.
@@ -151,7 +151,7 @@ def take_line(board: "EventQueue", line: str) -> bool:
 
 @dataclass(slots=True)
 class RunThere:
-    """A run on another machine."""
+    """The driver's view of a run on another machine."""
 
     board: "EventQueue | None" = None
     """The board that shows the run. None: no page."""
@@ -162,7 +162,7 @@ class RunThere:
         self.process = process
 
     def hear(self, line: str) -> bool:
-        """Shows or prints a line of the run. Returns whether the line reports a finished trial."""
+        """Shows a line of the run on the page, or prints the line. Returns whether a trial has finished."""
         is_shown = self.board is not None and take_line(self.board, line)
         if not is_shown and line != _FINISHED:
             say(line)
@@ -177,7 +177,7 @@ class RunThere:
 
 @contextmanager
 def live_there(shown: Shown, *, listen: str | None, report: Path) -> Iterator[RunThere]:
-    """Serves a page for a run on another machine, within the context. `report`: future path of the report."""
+    """Serves a page for a run on another machine until the context ends. `report`: path of the report after the run."""
     run = RunThere()
     buttons = partial(run.send, "skip"), partial(run.send, "extend")
     with run_page(shown, *buttons, listen=listen, report=report, is_here=False) as run.board:

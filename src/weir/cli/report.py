@@ -1,4 +1,4 @@
-"""`weir report`: prints the answer of a run or of a kept load. The command reads only the run file."""
+"""`weir report`: prints the result of a run or of a recorded load. The command reads only the run file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +15,12 @@ from weir.store import RUN_FILE_NAME, RunReader, find_run
 
 REPORT_NAME = "report.html"
 _COMPARED_THRESHOLD = 0.05
-"""Smallest relative difference of two runs that the report calls worse. `weir gate` has the same default."""
+"""Smallest relative change between two runs that the report calls worse. `weir gate` has the same default."""
 FORMATS = ("html", "json", "md", "csv", "jmeter", "locust", "hgrm")
 
 
 def report(
-    run: Annotated[Path, Argument(metavar="RUN", help="Run folder, run file, or a load kept by weir load --out.")],
+    run: Annotated[Path, Argument(metavar="RUN", help="Run folder, run file, or the file from weir load --out.")],
     html: Annotated[
         Path | None, Option("--html", help="Path of the HTML report. Default: next to the run file.")
     ] = None,
@@ -29,17 +29,17 @@ def report(
         str | None,
         Option(
             "--format",
-            help="Print only this format: html (the page), json, md (tables), csv (every figure), "
+            help="Print the result only in this format: html, json, md (tables), csv (every figure), "
             "jmeter (aggregate report), locust (statistics), hgrm (percentiles in HdrHistogram's format).",
         ),
     ] = None,
     compare: Annotated[
         Path | None,
-        Option("--compare", metavar="RUN", help="Also print the differences from another run of the same stacks."),
+        Option("--compare", metavar="RUN", help="Also print the changes from this earlier run of the same stacks."),
     ] = None,
-    times: Annotated[bool, Option("--times", help="Print only the times of the trials: load and overhead.")] = False,
+    times: Annotated[bool, Option("--times", help="Print only the duration of each trial: load and overhead.")] = False,
 ) -> None:
-    """Print the answer of a run or of a load, and write its HTML report. The command reads only the run file.
+    """Print the result of a run or of a load, and write the HTML report. The command reads only the run file.
 
     Example: weir report runs/sync-vs-async-1
     """
@@ -60,7 +60,7 @@ def report(
 
 
 def _render(path: Path, form: str) -> str:
-    """Returns the findings of the run or the load at `path` in one of `FORMATS`."""
+    """Returns the findings from the run file `path` in the format `form`, one of `FORMATS`."""
     if form not in FORMATS:
         raise UsageError(f"--format: found {form!r}, expected one of {', '.join(FORMATS)}", hint="weir report --help")
     # A late import: findings take long to import, and `weir load` does not need them.
@@ -83,7 +83,7 @@ def _render(path: Path, form: str) -> str:
 
 @contextmanager
 def open_study_run(run: Path, place: str = "") -> Iterator[RunReader]:
-    """Opens the run of a study. Raises UsageError with `place` if there is no run, or if the run is a single load."""
+    """Opens the run of a study. Raises UsageError for a missing run or a single load. `place`: start of the message."""
     with RunReader(find_run(run)) as reader:
         if reader.info.is_load:
             problem = "found a single load, expected a run of a study"
@@ -92,12 +92,12 @@ def open_study_run(run: Path, place: str = "") -> Iterator[RunReader]:
 
 
 def beside(path: Path) -> Path:
-    """Returns the path of a run file's report. A run has its own folder, but several loads share one folder."""
+    """Returns the report's path: report.html beside run.weir, or NAME.html beside NAME.weir."""
     return path.with_name(REPORT_NAME) if path.name == RUN_FILE_NAME else path.with_suffix(".html")
 
 
 def interim_answer(path: Path) -> RenderableType:
-    """Returns the current answer of a run that may still be in progress."""
+    """Returns the result so far of a run that may still be in progress."""
     from weir.findings import of_run
     from weir.report import render_answer
 
@@ -106,9 +106,9 @@ def interim_answer(path: Path) -> RenderableType:
 
 
 def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = False) -> None:
-    """Prints the answer of the run file `path`, or its findings as JSON, and writes its report to `html`.
+    """Prints the result of the run file `path`, or with `json` its findings, and writes the HTML report to `html`.
 
-    `compare`: another run file. The report compares this run with it.
+    `compare`: run file of an earlier run. The report then also shows the changes from the earlier run.
     """
     # A late import: findings take long to import, and `weir load` does not need them.
     from weir.findings import LoadFindings, of_run, regression
@@ -122,7 +122,7 @@ def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = Fa
                 changes = regression.compare_runs(
                     base, reader, regression.METRICS, _COMPARED_THRESHOLD, any_environment=True
                 )
-        # weir writes the file first, because the terminal may be closed. A full disk does not prevent the answer.
+        # weir writes the file first, because a closed terminal prevents printing. A full disk does not.
         try:
             write_html(reader, found, html, changes, charts=charts)
         finally:

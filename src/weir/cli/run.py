@@ -1,4 +1,4 @@
-"""`weir run`: runs a study, prints its answer and writes its report."""
+"""`weir run`: runs a study, prints the result and writes the report."""
 
 import shlex
 import sys
@@ -40,10 +40,10 @@ def run(
     resume_: Annotated[Path | None, Option("--resume", metavar="RUN", help="Continue an interrupted run.")] = None,
     skip_missing: Annotated[
         bool,
-        Option("--skip-missing", help="Leave out stacks that this machine cannot run, with a line for each stack."),
+        Option("--skip-missing", help="Leave out stacks that this machine cannot run. Print a line for each of them."),
     ] = False,
     fast: Annotated[
-        bool, Option("--fast", help="End a quick run after its first result. --resume measures the rest.")
+        bool, Option("--fast", help="With --scale quick: end after the first result. --resume measures the rest.")
     ] = False,
     cluster: options.Cluster = None,
     agents: options.Agents = None,
@@ -56,19 +56,20 @@ def run(
     services_here: Annotated[
         bool,
         Option(
-            "--services-here", help="With --cluster: run services on their stacks' machine, not on a weir_service node."
+            "--services-here",
+            help="With --cluster: run services beside their stacks, not on a weir_service node.",
         ),
     ] = False,
     live: options.Live = False,
     listen: options.Listen = None,
     quiet: options.Quiet = False,
     json_: options.Json = False,
-    driven: Annotated[bool, Option("--driven", hidden=True, help="weir on another machine controls this run.")] = False,
+    driven: Annotated[bool, Option("--driven", hidden=True, help="Another machine controls this run.")] = False,
     typed: Annotated[
-        str | None, Option("--typed", hidden=True, help="Command line on the other machine, for the run file.")
+        str | None, Option("--typed", hidden=True, help="Internal: the user's command line, for the run file.")
     ] = None,
 ) -> None:
-    """Run a study: build and check its stacks, measure them in random order on fresh processes, and print the answer.
+    """Run a study: build and check its stacks, measure fresh processes in random order, and print the result.
 
     Example: weir run sync-vs-async --scale quick
     """
@@ -77,8 +78,10 @@ def run(
         chosen, path, shown = _begin_study(study, scale, out, fast=fast)
     else:
         if study is not None or scale is not None or out is not None or skip_missing or fast:
-            problem = "found together with a study, --scale, --out, --skip-missing or --fast, expected none"
-            raise UsageError(f"--resume: {problem}: the run file has them", hint=f"weir run --resume {resume_}")
+            problem = "found together with a study, --scale, --out, --skip-missing or --fast, expected none of them"
+            raise UsageError(
+                f"--resume: {problem}: the run file has these settings", hint=f"weir run --resume {resume_}"
+            )
         chosen, path = None, find_run(resume_)
         with RunReader(path) as reader:
             shown = Shown(reader.info.title, reader.info.question, reader.info.placement.control)
@@ -98,10 +101,10 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One run, with the destinations of the run's records."""
+    """The study or run file of a run, and the options of `weir run`."""
 
     study: Study | None
-    """None: weir resumes the run at `path`."""
+    """The study to run. None: weir resumes the run at `path`."""
     path: Path
     shown: Shown
     flags: ClusterFlags
@@ -119,7 +122,7 @@ class _Request:
 
 
 def _begin_study(name: str | None, scale: str | None, out: Path | None, *, fast: bool) -> tuple[Study, Path, Shown]:
-    """Reads the study. Returns the study, the path of the new run file, and the subject of the page."""
+    """Reads the study. Returns the study, the path of the new run file, and the facts for the page."""
     if name is None:
         raise UsageError("STUDY: missing, expected a study's name or file", hint="weir run sync-vs-async --scale quick")
     study = read_study(name, scale=scale)
@@ -132,8 +135,7 @@ def _begin_study(name: str | None, scale: str | None, out: Path | None, *, fast:
 
 
 def _run_elsewhere(request: _Request, cluster: "RayCluster", words: Sequence[str]) -> int:
-    """Runs `weir run` with these words on the cluster's node for stacks. Shows the answer here and returns the exit
-    code."""
+    """Runs `weir run` on the cluster's node for stacks. Shows the result here, and returns the exit code."""
     from weir.cluster.remote_run import resume_remotely, run_remotely
     from weir.study.remote_files import collect_study_files
 
@@ -156,7 +158,7 @@ def _run_elsewhere(request: _Request, cluster: "RayCluster", words: Sequence[str
 
 
 def _run_here(request: _Request) -> None:
-    """Runs or resumes the study, and shows its answer."""
+    """Runs or resumes the study on this machine, and shows the result."""
     study, path, shown, flags, quiet = request.study, request.path, request.shown, request.flags, request.quiet
     with ExitStack() as stack:
         loads, services_on = stack.enter_context(load_and_services(flags))
@@ -188,11 +190,11 @@ def _run_here(request: _Request) -> None:
                 start(study, path.parent, setup, command=request.command)
         except (KeyboardInterrupt, HostGoneError, NoAgentLeftError, NotWrittenError, TargetError):
             if path.is_file():
-                say("weir: ended early; weir has kept all finished work")
-                # The cause of the end matters more than a report that a full disk or a closed terminal rejects.
+                say("weir: the run ended early; weir has kept all finished work")
+                # weir reports the cause of the early end, even if a full disk or a closed terminal prevents the report.
                 with suppress(WeirError, OSError):
                     show(path, html=request.report, json=request.json)
-                # The weir that controls a run resumes it from its own machine.
+                # The user resumes a driven run on the driver's machine, which must not run the stacks.
                 again = replace(flags, stacks_here=flags.stacks_here and not request.driven)
                 say(f"weir: {shlex.join(['weir', 'run', '--resume', str(path), *again.words])} continues the run")
             raise
@@ -200,7 +202,7 @@ def _run_here(request: _Request) -> None:
 
 
 def _print_plan(study: Study, placement: Placement) -> None:
-    """Prints the cells, the time and the placement of the run."""
+    """Prints the question, the planned trials with their duration, and the placement on CPUs."""
     cells = study.cells(len(placement.stack))
     say(f"weir: {study.file.question}")
     for line in (*describe_plan(study, estimate_time(study, cells), len(cells)), *describe_placement(placement)):

@@ -1,4 +1,4 @@
-"""`weir run --live`: shows a run on a page. Connects the lab with `weir.live`; neither imports the other."""
+"""Shows a run on a page in the browser (`weir run --live`). Connects the lab with the web server, `weir.live`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,9 +24,9 @@ class Shown:
     title: str
     question: str
     control: tuple[int, ...] = ()
-    """CPUs of weir's control. Empty: any CPU."""
+    """CPUs for weir's own process. Empty: any CPU."""
     last_block: int | None = None
-    """The last block. None: the stopping rule decides, or the last block is unknown."""
+    """Number of the last block. None: the stopping rule decides, or the last block is unknown."""
 
 
 @contextmanager
@@ -39,9 +39,9 @@ def run_page(
     report: Path,
     is_here: bool = True,
 ) -> Iterator["EventQueue"]:
-    """Serves a page of a run within the context. Yields the page's event queue.
+    """Serves a page of a run until the context ends. Yields the page's event queue.
 
-    `report`: future path of the report. The page's buttons call `skip` and `extend`. `is_here`: the run is local.
+    `report`: path of the report after the run. The page's buttons call `skip` and `extend`. `is_here`: a local run.
     """
     from weir.live import Controls, EventQueue, PageInfo
 
@@ -53,9 +53,9 @@ def run_page(
 
 
 class BoardObserver(LoadObservers, RunObserver):
-    """An observer that passes a run's progress and records to a board: a page, or lines to another machine's page.
+    """An observer that passes a run's progress to a board. The board is a page here, or lines for the driver's page.
 
-    `controls` have the blocks that viewers have requested. `last_block`: None if the stopping rule decides.
+    `controls` know how many more blocks viewers have requested. `last_block`: None if the stopping rule decides.
     """
 
     def __init__(self, board: "EventQueue | BoardLines", controls: RunControls, last_block: int | None) -> None:

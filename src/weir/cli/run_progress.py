@@ -1,4 +1,4 @@
-"""Shows a run's progress at a terminal: a line for each step, and the current trial's load as in `weir load`."""
+"""Shows the progress of a run: a line for each step, and at a terminal the load of the current trial."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from weir.study.time_estimate import format_duration
 
 
 class ProgressLines(RunObserver):
-    """An observer that prints a run's progress, and interim answers from the run file `answers_of`."""
+    """An observer that prints a run's progress. With the run file `answers_of`, also prints interim answers."""
 
     def __init__(self, answers_of: Path | None = None) -> None:
         self._answers_of = answers_of
@@ -50,9 +50,9 @@ class ProgressLines(RunObserver):
 
 
 class RunView(RunObserver):
-    """The display of the current trial's load. The caller must call `close`.
+    """An observer that shows the current trial's load at a terminal. The caller must call `close`.
 
-    The main thread reports trials, and the reader's thread reports intervals. A trial's view exists before the load.
+    The main thread calls the methods for trials, and the engine's reader thread calls the methods for the load.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class RunView(RunObserver):
         self.close()
 
     def close(self) -> None:
-        """Removes the lines. A second call does nothing."""
+        """Removes the lines from the terminal. A second call does nothing."""
         if self._view is not None:
             self._view.close()
             self._view = None

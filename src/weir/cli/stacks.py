@@ -29,7 +29,7 @@ _UNCAUGHT = "found no wrong response, expected at least one: the stack's manifes
 
 @app.command(name="list")
 def list_(json_: options.Json = False) -> None:
-    """List the stacks with their model and workloads."""
+    """List weir's stacks, how each stack serves requests, and its workloads."""
     stacks = [read_manifest(path) for path in list_manifest_files()]
     if json_:
         print_json([_to_json(stack) for stack in stacks])
@@ -65,7 +65,7 @@ def _list_missing(stack: Stack) -> list[str]:
 
 
 def _list_missing_of_variants(stack: Stack) -> dict[str, list[str]]:
-    """Returns the missing needs of each variant, without the missing needs of the stack itself."""
+    """Returns for each variant the missing programs that the stack itself does not need."""
     own = _list_missing(stack)
     of_variants = {
         str(one.variant): [need for need in _list_missing(one) if need not in own] for one in stack.variants()
@@ -78,10 +78,10 @@ def check(
     names: Annotated[
         list[str] | None, Argument(help="Stacks to check, as ID or ID[VARIANT].", autocompletion=completed_stacks)
     ] = None,
-    all_: Annotated[bool, Option("--all", help="Check every stack and every variant.")] = False,
+    all_: Annotated[bool, Option("--all", help="Check all stacks and all their variants.")] = False,
     json_: options.Json = False,
 ) -> None:
-    """Build and start stacks, check their responses to every workload, load the stacks for 3 s, and stop them."""
+    """Build and start stacks, check the responses to every workload, load each stack for 3 s, and stop it."""
     if bool(names) == all_:
         problem = f"found {'both stacks and --all' if all_ else 'nothing to check'}, expected names of stacks, or --all"
         raise UsageError(f"weir stacks check: {problem}", hint="weir stacks list")
@@ -124,7 +124,7 @@ def start(
     name: Annotated[
         str, Argument(metavar="STACK", help="Stack to start, as ID or ID[VARIANT].", autocompletion=completed_stacks)
     ],
-    port: Annotated[int, Option("--port", min=0, max=65535, help="Port to listen on. 0 means any free port.")] = 0,
+    port: Annotated[int, Option("--port", min=0, max=65535, help="Port of the stack. 0 means any free port.")] = 0,
     json_: options.Json = False,
 ) -> None:
     """Start a stack and keep it running until Ctrl-C."""
@@ -155,7 +155,7 @@ def _print_step(step: str) -> None:
 
 
 def _wait_for_end(host: Host, names: list[str]) -> str:
-    """Waits until one of these processes or the host ends. Returns a text such as "app ended by signal 9"."""
+    """Waits for the end of a process in `names` or of the host. Returns a text such as "app ended by signal 9"."""
     ended = threading.Event()
     host.on_exit, host.on_gone = lambda _: ended.set(), ended.set
     # A process may have ended before this function set the callbacks.

@@ -24,12 +24,12 @@ from weir.study.study import PlannedCell, Study, read_study
 from weir.study.time_estimate import Overhead, TimeEstimate, describe_plan, estimate_time, format_duration
 from weir.toml_file import list_data_files
 
-app = typer.Typer(help="Check and list studies, and print the schema of their files.", no_args_is_help=True)
+app = typer.Typer(help="List and check studies, and print the JSON Schema of study files.", no_args_is_help=True)
 _ASSUMED_CV = 0.05
 _AIM = 1.05
-"""The throughput ratio for which `check` prints the necessary number of blocks."""
+"""`check` prints how many blocks a study needs to detect this throughput ratio."""
 _HUGE = 100
-"""The highest detectable factor that `check` prints. Nobody needs a study to see a larger difference."""
+"""The highest detectable factor that `check` prints. A larger difference is obvious without a study."""
 _MOST_CELLS = 60
 _MOST_BLOCKS = 10
 
@@ -64,17 +64,17 @@ def check(
     scale: options.Scale = None,
     assume_cv: Annotated[
         str | None,
-        Option("--assume-cv", metavar="PERCENT", help="Assumed standard deviation of a cell's trials. Default: 5%."),
+        Option("--assume-cv", metavar="PERCENT", help="Assumed spread (standard deviation) of trials. Default: 5%."),
     ] = None,
     pilot: Annotated[
         Path | None,
-        Option("--pilot", metavar="RUN", help="Earlier run, from which weir takes the spread and overhead of trials."),
+        Option("--pilot", metavar="RUN", help="Take the spread and the overhead of trials from this earlier run."),
     ] = None,
     json_: options.Json = False,
 ) -> None:
     """Print the trials of a study, their order and duration, and the smallest difference that the study can detect.
 
-    The command starts no server. The exit code is 2 if the machine is insufficient.
+    The command starts no server. The exit code is 2 if this machine cannot run the study.
 
     Example: weir study check sync-vs-async --scale quick --assume-cv 5%
     """
@@ -113,7 +113,7 @@ def check(
 
 
 def _estimate_spread(assume_cv: str | None, pilot: Path | None) -> tuple[Overhead, dict[str, int], float, str]:
-    """Returns overheads, memory, the spread of log ratios, and the source of the spread in words."""
+    """Returns the trials' overhead, the stacks' memory, the spread of log ratios, and the source of the spread."""
     if pilot is None:
         cv = _ASSUMED_CV if assume_cv is None else options.read_flag("--assume-cv", options.parse_percent, assume_cv)
         how = "(--assume-cv changes this number, --pilot RUN measures the spread)"
@@ -173,7 +173,7 @@ def _print_cells(cells: Sequence[PlannedCell]) -> None:
 
 
 def _print_generators(study: Study) -> None:
-    """Prints the generators other than weir's own engine, and their paths."""
+    """Prints each generator other than weir's engine, with its path or the reason why it is missing."""
     others = [name for name in study.file.matrix.generators if name != WEIR]
     missing = study.missing_generators()
     for name in others:

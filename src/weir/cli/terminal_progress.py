@@ -1,7 +1,7 @@
 """Shows the progress of a load at a terminal: a few lines, which weir redraws in place and removes at the end.
 
-`LiveFigures` computes the lines, and `LiveView` draws them. Both run on the engine's reader thread at nice 19 and must
-not take CPU from the load: at most four redraws a second, one write each, and no layout library such as rich.
+`LiveFigures` computes the lines, and `LiveView` draws the lines. Both run on the engine's reader thread, at nice 19.
+Both save CPU for the load: at most four redraws a second, one write for each, and no layout library such as rich.
 """
 
 import contextlib
@@ -26,13 +26,13 @@ _ASCII_BLOCKS = "_.:-=+*#"
 _STYLES = {"bold": "1", "dim": "2", "alarm": "31", "doubt": "33"}
 
 Line = list[tuple[str, str]]
-"""A line of text in pieces, each with a style: a key of `_STYLES`, or empty."""
+"""A line as a list of pieces. Each piece has a text and a style: a key of `_STYLES`, or no style (empty)."""
 
 
 class LiveFigures:
     """The figures of a running load, computed from its intervals.
 
-    `generator_cpu_s` returns the generator's CPU time so far, None if unknown. `clock` returns the time in seconds.
+    `generator_cpu_s` returns the generator's CPU time so far, or None if unknown. `clock` returns the current time.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class LiveFigures:
         self._cpu: tuple[float, float] | None = None
         self._busy: float | None = None
         self.spins = False
-        """Whether the generator spins while it waits. Then its CPU time does not show how busy the generator is."""
+        """Whether the generator spins while it waits. Then the CPU time does not show how busy the generator is."""
 
     def take(self, interval: Interval) -> None:
-        """Adds an interval, and drops intervals that begin more than a second before the end of `interval`."""
+        """Adds an interval. Keeps only intervals within the last second before the end of `interval`."""
         times = Hdr.from_text(interval.histogram).coarsen()
         before = self._window[-1][0].end_s if self._window else 0.0
         self._window.append((interval, times))
@@ -71,7 +71,7 @@ class LiveFigures:
             self._measure_generator()
 
     def lines(self, width: int, *, unicode: bool = True) -> list[Line]:
-        """Returns the lines for a terminal of `width` columns. The caller crops longer lines."""
+        """Returns the lines for a terminal of `width` columns. Lines may be longer: the caller must crop them."""
         if not self._window:
             return [self._title(), [("  connecting", "dim")]]
         last = self._window[-1][0]
@@ -154,7 +154,7 @@ class LiveFigures:
         return sum(interval.completed for interval, _ in self._window) / span_s if span_s > 0 else 0.0
 
     def _quantiles_us(self, shares: Sequence[float]) -> list[float | None]:
-        """Returns quantiles of the last second's response times."""
+        """Returns quantiles, in microseconds, of the last second's response times."""
         if not self._last_second.counts:
             return [None for _ in shares]
         return [min(value / 1e3, self._longest_us()) for value in self._last_second.quantiles(shares)]
@@ -172,13 +172,13 @@ class LiveFigures:
 
 
 def bars(values: Sequence[float | None], blocks: str) -> str:
-    """Draws each value as one character, on a scale from 0 to the highest value. None becomes a space."""
+    """Returns one character per value, on a scale from 0 to the highest value. None becomes a space."""
     highest = max((value for value in values if value is not None), default=0.0) or 1.0
     return "".join(" " if value is None else blocks[round(value / highest * (len(blocks) - 1))] for value in values)
 
 
 def process_cpu_s(pid: int) -> float | None:
-    """Returns the CPU time of a process and all its threads. None: the process has ended."""
+    """Returns the CPU time of all threads of a process. Returns None if the process has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
             fields = stat.read().rpartition(")")[2].split()
@@ -188,9 +188,9 @@ def process_cpu_s(pid: int) -> float | None:
 
 
 class LiveView(LoadObserver):
-    """A context manager that draws the lines, and removes them at its end.
+    """An observer that draws a load's figures at a terminal. A context manager: its end removes the lines.
 
-    The cursor stays visible, at the end of the last line, so that a killed weir leaves a working terminal.
+    The cursor stays visible at the end of the last line, so that the terminal still works after a kill of weir.
     """
 
     def __init__(self, plan: LoadPlan) -> None:
@@ -224,7 +224,7 @@ class LiveView(LoadObserver):
         self.close()
 
     def close(self) -> None:
-        """Removes the lines. A second call does nothing."""
+        """Removes the lines from the terminal. A second call does nothing."""
         with self._lock:
             if not self._ended:
                 self._write(self._back(_size().columns) + "\x1b[J")
@@ -241,7 +241,7 @@ class LiveView(LoadObserver):
         self._lengths = [sum(len(part) for part, _ in line) for line in lines]
 
     def _back(self, columns: int) -> str:
-        """Moves the cursor to the start of the drawing, also after a narrower terminal has wrapped its lines."""
+        """Returns the codes that move the cursor to the first line, even if the terminal has become narrower."""
         rows = sum(max(1, -(-length // max(1, columns))) for length in self._lengths)
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "")
 

@@ -1,7 +1,7 @@
 """`weir ui`: shows past runs and their reports in a browser, with a form that starts loads.
 
-The page checks a form as `weir load` checks its flags. The page runs one load at a time, and keeps each load in the
-folder of runs. The form's fields are only text: a body never names a file, and the load goes to the form's URL.
+weir checks the form's fields like the flags of `weir load`. weir runs one load at a time, and keeps each load in the
+folder of runs. The form cannot name files: weir sends a body such as @FILE as text.
 """
 
 import threading
@@ -33,7 +33,7 @@ _END_S = 10.0
 
 def ui(
     folder: Annotated[
-        Path, Argument(metavar="[FOLDER]", help="Folder of runs. The page keeps its loads in this folder.")
+        Path, Argument(metavar="[FOLDER]", help="Folder of past runs, and of loads from the page.")
     ] = _FOLDER,
     listen: options.Listen = None,
 ) -> None:
@@ -56,7 +56,7 @@ def ui(
 
 
 def form_fields() -> "list[FormField]":
-    """Returns the fields of the form except the URL: the settings of a load that have a label."""
+    """Returns a form field for each load setting that has a label. The field for the URL is separate."""
     from weir.live import FormField
 
     shown = {name: setting for name, setting in SETTINGS.items() if setting.label}
@@ -72,7 +72,7 @@ def parse_form(fields: Mapping[str, str]) -> LoadSpec:
         raise UsageError(f"form: found a field {unknown[0]!r}, expected one of: {', '.join(known)}")
     if not url.lower().startswith(("http://", "https://")):
         expected = "expected http://HOST[:PORT]/PATH or https://..."
-        raise UsageError(f"URL: found {url!r}, {expected}", hint="http://127.0.0.1:8000/")
+        raise UsageError(f"URL: found {url!r}, {expected}", hint="enter a URL such as http://127.0.0.1:8000/")
     if "headers" in given:
         given["headers"] = [line.strip() for line in given["headers"].splitlines() if line.strip()]
     # The flag's parser would read @FILE, and a form must not send files of this machine.
@@ -80,7 +80,7 @@ def parse_form(fields: Mapping[str, str]) -> LoadSpec:
 
 
 class FormLoads:
-    """The loads of one page, kept in a folder of runs, and the board of these loads. The caller must call `close`."""
+    """Runs the loads of one page, and keeps each load in the folder of runs. The caller must call `close`."""
 
     def __init__(self, folder: Path) -> None:
         from weir.live import Controls, EventQueue, PageInfo
@@ -90,7 +90,7 @@ class FormLoads:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._switch: StopSwitch | None = None
-        """Stops the running load. None: no load runs."""
+        """Switch that stops the running load. None: no load runs."""
         self._is_closed = False
         self._number = 0
 

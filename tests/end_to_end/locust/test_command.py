@@ -79,7 +79,9 @@ def test_arguments_that_are_not_weirs_are_locusts(tmp_path: Path, weir: Weir) ->
     misplaced = weir("locust", "--headless", "--out", "a.weir")
     assert misplaced.returncode == 2
     assert "locust: error: unrecognized arguments: --out" in misplaced.stderr
-    assert "weir: --out: found after Locust's arguments, expected before them: the option is weir's" in misplaced.stderr
+    assert (
+        "weir: --out: found after Locust's arguments, expected before them: it is an option of weir" in misplaced.stderr
+    )
 
 
 @pytest.mark.parametrize(
