@@ -2,7 +2,9 @@
 
 import pytest
 
-from weir.lab.answer_comparison import SideAnswer, find_difference
+from tests.support.records import interval
+
+from weir.lab.answer_comparison import SideAnswer, Throughput, find_difference
 
 
 def answer(body: bytes, status: int = 200, *, title: str = "a", is_constant: bool = True) -> SideAnswer:
@@ -40,3 +42,16 @@ def test_a_long_body_is_cut_in_the_message() -> None:
     assert found is not None
     assert "(500 bytes)" in found
     assert len(found) < 300
+
+
+@pytest.mark.parametrize(
+    ("completed", "expected"),
+    [([100] * 9, 8), ([10, 20, 30, 40, 50, 60, 70, 80, *[90] * 9], 13), ([100] * 4 + [60] * 5, 8)],
+    ids=["steady at once", "after a rise", "slower by noise"],
+)
+def test_a_server_is_warm_when_its_throughput_rises_no_more(completed: list[int], expected: int) -> None:
+    steady_after: list[int] = []
+    throughput = Throughput(lambda: steady_after.append(len(throughput.completed)))
+    for number, count in enumerate(completed):
+        throughput.on_interval(interval(number, [1.0] * count))
+    assert steady_after[0] == expected

@@ -35,7 +35,7 @@ def test_the_sentence_tells_the_faster_side_with_the_interval_and_the_cost(tmp_p
 def test_two_copies_cannot_be_told_apart_and_the_sentence_says_so(tmp_path: Path) -> None:
     twin = replace(FLASK, name="twin", title="Twin")
     sentence = summarize(findings_of(tmp_path, SyntheticStudy(duration_s=2.0, stacks=(FLASK, twin))))
-    assert "do not differ clearly: 1.0" in sentence or "do not differ clearly: 0.9" in sentence
+    assert "cannot be told apart: 1.0" in sentence or "cannot be told apart: 0.9" in sentence
 
 
 def test_the_fastest_side_comes_first_and_each_ratio_has_a_bar_that_holds_it(tmp_path: Path) -> None:

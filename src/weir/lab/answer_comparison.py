@@ -34,7 +34,8 @@ _MIN_WARMUP_S = 1.0
 _MAX_WARMUP_S = 10.0
 _STEADY_INTERVALS = 4
 _STEADY = 0.05
-"""Maximum relative change of a warm server's throughput from one group of `_STEADY_INTERVALS` intervals to the next."""
+"""Maximum relative rise of a warm server's throughput from one group of `_STEADY_INTERVALS` intervals to the next. A fall
+is noise: a warm-up makes a server faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +132,14 @@ def _find_warmup(planned: PlannedCell, request: Request, cpus: tuple[int, ...]) 
     """Loads a side until its throughput is steady. Returns this warm-up's duration in seconds, from 1 to 10."""
     plan = planned.plan(request, targets=(), duration_s=_MAX_WARMUP_S, interval_s=_WARMUP_INTERVAL_S, cpus=cpus)
     stop = StopSwitch()
-    throughput = _Throughput(stop.stop)
+    throughput = Throughput(stop.stop)
     with EngineLoad(plan.answered_to_the_end(), throughput) as load, stop.connected(load):
         load.result()
     intervals = max(0, len(throughput.completed) - _STEADY_INTERVALS)
     return max(_MIN_WARMUP_S, intervals * _WARMUP_INTERVAL_S)
 
 
-class _Throughput(LoadObserver):
+class Throughput(LoadObserver):
     """Observer that calls `on_steady` when the throughput of a load is steady."""
 
     def __init__(self, on_steady: Callable[[], None]) -> None:
@@ -150,5 +151,5 @@ class _Throughput(LoadObserver):
         last = self.completed[-_STEADY_INTERVALS:]
         before = self.completed[-2 * _STEADY_INTERVALS : -_STEADY_INTERVALS]
         usual = statistics.mean(before) if len(before) == _STEADY_INTERVALS else 0
-        if usual and abs(statistics.mean(last) / usual - 1) <= _STEADY:
+        if usual and statistics.mean(last) / usual - 1 <= _STEADY:
             self._on_steady()

@@ -56,7 +56,7 @@ def _compare_side(point: Point, found: Comparison) -> str:
     if not _is_narrow(found):
         return f"{one} answers {value}× as many requests as {other}: no narrow interval yet"
     if found.outcome in ("same", "undecided"):
-        return f"{one} and {other} do not differ clearly: {value} ({interval})"
+        return f"{one} and {other} cannot be told apart: {value} ({interval})"
     ends = (found.low, found.high)
     cpu = point.comparison(found.label, CPU)
     cpu_ratio = cpu.ratio if cpu is not None else None
