@@ -93,8 +93,8 @@ class LoadSpec:
     )  # fmt: skip
     users: Profile | None = _setting(
         None, "--users",
-        "Number of users, who wait for each response. Each user has a connection. Examples: 200, 0s:0,50s:2000 (ramp).",
-        **_PROFILE, key="matrix.users", label="or users", placeholder="200, or 0s:0,30s:500",
+        "Number of users, each with a connection. A user waits for each response. Examples: 200; 0s:0,50s:2000 (a ramp).",
+        **_PROFILE, key="matrix.users", label="or users", placeholder="200 or 0s:0,30s:500",
     )  # fmt: skip
     ramp_s: float | None = _setting(
         None, "--ramp", "With --users N: weir starts the users one by one over this time.", **_TIME, key="load.ramp_s",
@@ -103,8 +103,8 @@ class LoadSpec:
     )  # fmt: skip
     rate_rps: Profile | None = _setting(
         None, "-R/--rate",
-        "Requests per second, sent without waiting for responses. Examples: 100, 0s:100,30s:1000 (linear increase).",
-        **_PROFILE, key="matrix.rate_rps", label="or rate, req/s", placeholder="100, or 0s:100,30s:1000",
+        "Requests per second, sent without waiting for responses. Examples: 100; 0s:100,30s:1000 (linear increase).",
+        **_PROFILE, key="matrix.rate_rps", label="or rate, req/s", placeholder="100 or 0s:100,30s:1000",
     )  # fmt: skip
     arrivals: Arrivals = _setting(
         "constant", "--poisson",
@@ -133,7 +133,7 @@ class LoadSpec:
 
     duration_s: float | None = _setting(
         None, "-d/--duration",
-        "Length of the load. Default: 10s, or a profile's length, or at most 1h with -n, --loops or --until-failure.",
+        "Length of the load. Default: 10s, or the profile's length; up to 1h with -n, --loops or --until-failure.",
         **_TIME, key="load.duration_s", label="Duration", placeholder="10s",
         key_help="Length of a trial's measured load. If another condition can end the load: the maximum length.",
     )  # fmt: skip
@@ -377,7 +377,7 @@ class LoadSpec:
         return last_s or (MAX_DURATION_S if self.until_first_failure else DEFAULT_DURATION_S)
 
     def _with_authorization(self, names: "Names") -> "LoadSpec":
-        """Returns the load with a header Authorization (RFC 7617) in place of `user` and of passwords in URLs."""
+        """Replaces `user` and the passwords in URLs with a header Authorization (RFC 7617). Returns the new load."""
         parts = [_split_credentials(url) for url in self.urls]
         found = {user for _, user in parts if user is not None} | ({self.user} if self.user is not None else set())
         if not found:

@@ -177,7 +177,9 @@ def test_suspect_trials_are_used_and_make_the_answer_suspect(find: Find) -> None
     findings = find(replace(QUICK, change=spoiled("sanic", blocks=(1,), validity="suspect")))
     assert findings.answer.validity == "suspect"
     assert findings.answer.comparisons[0].pairs == 3
-    assert any(caution.fact == "1 suspect trial used: 2 requests failed (reset)." for caution in findings.cautions)
+    assert any(
+        caution.fact == "Averages use 1 suspect trial: 2 requests failed (reset)." for caution in findings.cautions
+    )
 
 
 def test_copies_of_one_stack_show_how_far_identical_systems_differ(find: Find) -> None:

@@ -15,7 +15,8 @@ from typing import Literal
 from weir.model.reported_result import Figure, ReportedResult
 
 AT_CAP = 0.95
-"""Share of the highest throughput that is possible under a load. From this share, the load limits the throughput."""
+"""Minimum ratio of the throughput to the highest possible throughput of a load. At this ratio or above, weir says that
+the load limits the throughput."""
 SLACK = 0.002
 """Relative tolerance in addition to rounding, because the last responses may arrive after the tool's clock stops."""
 HEY_KEEPS = 1_000_000
@@ -26,7 +27,7 @@ _COUNTED_WRONG = "One of the two counts leaves out requests, or counts some requ
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A law that a result's figures violate, or the limit of a load that a result's throughput reaches."""
+    """A violated law, or a reached limit: figures violate a law, or the throughput reaches the limit of the load."""
 
     kind: Literal["impossible", "capped"]
     law: str

@@ -152,7 +152,7 @@ def _run_elsewhere(request: _Request, cluster: "RayCluster", words: Sequence[str
         if path.is_file():
             show(path, html=report, json=request.json)
         if code == ExitCode.INTERRUPTED or not path.is_file():
-            # The exit happens within the context, so that the page shows the early end.
+            # weir exits inside the `with` block, so that the page shows the early end.
             raise typer.Exit(code)
     return code
 

@@ -182,8 +182,8 @@ class Agent:
         return str(path)
 
     def unpack(self, archive: bytes, path: str | None = None) -> str:
-        """Unpacks an archive, unless its folder exists. Returns the folder: `path`, or a folder named by content. With
-        `path`, also unpacks unsafe links, because the sender may run any program here anyway."""
+        """Unpacks an archive into a folder, if the folder does not exist. Returns the folder: `path`, or a folder with
+        the archive's digest as name. With `path`, also unpacks unsafe links: the sender may run any program anyway."""
         folder = Path(path or self._files / hashlib.sha256(archive).hexdigest())
         if folder.is_dir():
             return str(folder)

@@ -38,7 +38,8 @@ _PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
 """Prefixes of lines that the agent may delay by some tenths of a second."""
 _LOOK_EVERY_S = 0.25
 _STOOD_STILL_S = 1.0
-"""Maximum time between two checks of a watcher thread. After a longer time, weir assumes a pause of the thread."""
+"""Maximum time between two checks for silent agents. If more time passes, weir assumes that the checking thread was
+paused."""
 _BEGUN_WITHIN_S = 60.0
 _READINGS = 40
 
@@ -51,8 +52,8 @@ class AgentLostError(GeneratorError):
 
 
 class StallGuard:
-    """Determines when a watcher thread last resumed after a pause. During such a pause, the thread reads no replies, so
-    all agents seem silent. So the thread counts an agent's silence only from the resumption.
+    """Determines when the thread that watches the agents last resumed after a pause. During a pause, the thread reads
+    no replies, so all agents seem silent. Therefore, the thread ignores silence before the end of the pause.
 
     >>> guard = StallGuard(10.0)
     >>> guard.look(10.3), guard.look(13.3), guard.look(13.6)
@@ -63,7 +64,7 @@ class StallGuard:
         self._looked_at = self._since = now_s
 
     def look(self, now_s: float) -> float:
-        """Registers a check at `now_s`. Returns the time at which the thread last resumed, or its start."""
+        """Registers a check at `now_s`. Returns the time at which the thread last resumed, or started."""
         if now_s - self._looked_at > _STOOD_STILL_S:
             self._since = now_s
         self._looked_at = now_s
@@ -125,18 +126,18 @@ class AgentHandle:
         self.clock = estimate_clock(agent_module.read_clock(lambda: self.call("now_ns"), times))
 
     def send_file(self, file: Path) -> str:
-        """Sends a file to the node, unless the node has a copy. Returns the copy's path on the node."""
+        """Sends a file to the node, if the node has no copy. Returns the copy's path on the node."""
         content = file.read_bytes()
         path: str | None = self.call("find", hashlib.sha256(content).hexdigest(), file.name)
         return path or str(self.call("keep", self._cluster.store(content), file.name, timeout_s=_BEGUN_WITHIN_S))
 
     def send_archive(self, archive: bytes) -> str:
-        """Sends an archive to the node, unless the node has a copy. Returns the folder of the unpacked copy."""
+        """Sends an archive to the node, if the node has no copy. Returns the folder of the unpacked copy."""
         path: str | None = self.call("find", hashlib.sha256(archive).hexdigest())
         return path or str(self.call("unpack", self._cluster.store(archive), timeout_s=SENT_WITHIN_S))
 
     def put_archive(self, archive: bytes, folder: Path) -> None:
-        """Sends an archive and unpacks it as `folder` on the node, unless the folder exists."""
+        """Sends an archive and unpacks it as `folder` on the node, if the node has no such folder."""
         self.call("unpack", self._cluster.store(archive), str(folder), timeout_s=SENT_WITHIN_S)
 
     def start_engine(
@@ -340,7 +341,7 @@ def launch_agents(
 
 @contextmanager
 def polled(ray: Any, agents: Sequence[AgentHandle]) -> Iterator[None]:
-    """Polls the agents on a separate thread until the context ends."""
+    """Context manager: polls the agents on a separate thread until the `with` block ends."""
     is_over = threading.Event()
 
     def poll() -> None:

@@ -17,15 +17,15 @@ _ROLES: tuple[Role, ...] = ("load", "stack", "service")
 _READINGS = 20
 _READ_WITHIN_S = 10.0
 _FAR_APART_S = 30.0
-"""Timeout for an agent that reads another agent's clock. The timeout exceeds that of a reading, so that
-weir marks only the silent agent as lost, not the agent that reads."""
+"""Timeout for an agent that reads another agent's clock. This timeout is longer than the timeout of a reading. So weir
+marks only an agent that does not reply as lost, not the agent that reads."""
 _WEIR_WITHIN_S = 15.0
 """Time limit for the first start of weir on a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """A node, and the programs that loads and studies need there."""
+    """A node, and the programs that loads and studies need on this node."""
 
     node: Node
     roles: tuple[Role, ...]
@@ -80,7 +80,7 @@ def check_cluster(cluster: RayCluster) -> ClusterReport:
 
 
 def _read_clocks(agents: Sequence[AgentHandle]) -> tuple[list[Pair], list[str]]:
-    """Reads each agent's clock from each other agent. Returns the clocks, and sentences about failures."""
+    """Lets each agent read the clock of every other agent. Returns the clocks, and sentences about failures."""
     pairs, troubles = [], []
     for one, other in permutations(agents, 2):
         if one.lost is not None or other.lost is not None:

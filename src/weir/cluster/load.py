@@ -38,7 +38,7 @@ _AHEAD_NS = 100_000_000
 """Time for sending the start time to all agents, in addition to the longest round trip."""
 _READY_WITHIN_S = 60.0
 _LATE_MS = 5.0
-"""Maximum delay of an agent's start. After a longer delay, its intervals cover other times than the other agents'."""
+"""Maximum delay of an agent's start. After a longer delay, intervals of different agents cover different times."""
 _LOOK_EVERY_S = 0.1
 _READINGS = 10
 """Number of readings of an agent's clock before each load."""
@@ -138,7 +138,7 @@ class SharedLoad(LoadHandle):
             raise NoAgentLeftError("all agents are lost", hint=CHECK_HINT)
         self._observer = observer or LoadObserver()
         self.changed = threading.Condition()
-        """Lock of this object. Before the load, each record from an agent wakes the thread that waits for it."""
+        """Lock of this object. Before the load, `_await` waits for the agents' records. Each record wakes `_await`."""
         self._merger = IntervalMerger(agent.name for agent in left)
         self._stopped_at: float | None = None
         self._failure: BaseException | None = None
@@ -319,9 +319,9 @@ def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[Agent
 
 
 def assign_cpus(cpus: Sequence[int], threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, tuple[int, ...]]:
-    """Returns the CPUs of each agent, one per load thread. Agents on this machine get CPUs of `cpus`, others any CPUs.
-    If `cpus` is empty or an agent lacks CPUs, no agent gets CPUs of its own. Such CPUs give an engine more
-    responses from a saturated server, so weir must not mix agents with and without such CPUs."""
+    """Returns the CPUs of each agent, one per load thread. An agent on this machine gets CPUs from `cpus`; an agent on
+    another machine gets any CPUs of that machine. If `cpus` is empty or an agent lacks CPUs, no agent gets own CPUs: an
+    engine with own CPUs gets more responses from a saturated server, so weir must not mix both kinds of agents."""
     if not cpus:
         return dict.fromkeys(threads, ())
     used: dict[str, set[int]] = {}

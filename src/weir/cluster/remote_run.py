@@ -34,10 +34,10 @@ _COPIED_EVERY_S = 60.0
 """Minimum time between two copies of a growing run file."""
 
 OnLine = Callable[[str], bool]
-"""Takes a line of the remote weir's output. Returns whether the line reports a finished trial."""
+"""A function that takes a line of the remote weir's output, and returns whether the line reports a finished trial."""
 OnBegin = Callable[[Engine], None]
 Keep = Callable[[Path], object]
-"""Takes the path of a copy of the run file, and may move the copy."""
+"""A function that takes the path of a copy of the run file, and may move the copy."""
 
 
 def run_remotely(
@@ -64,11 +64,11 @@ def run_remotely(
         built: cache folders with built stacks. A node of the same kind gets the builds that it lacks.
         flags: options for the load's agents. A user who resumes the run must give the same options.
         on_line: called with each line of the remote weir.
-        on_begin: called with the running weir; if the caller closes its input, it ends in order.
+        on_begin: called with the remote weir. To end the run early, the caller closes the input of the remote weir.
 
     Raises:
-        UsageError: weir is missing there, `out` exists or cannot be written, or a file is unreadable or too large.
-        TargetError: another job uses the node, or a signal ended weir there.
+        UsageError: weir is missing on the node, `out` exists or is not writable, or a file is unreadable or too large.
+        TargetError: another job uses the node, or a signal ended weir on the node.
         AgentLostError: the node is lost.
     """
     # Creates the folder now, so that a run of hours does not fail at its end.
@@ -111,7 +111,7 @@ def resume_remotely(
 
     Sends only the run file, because resuming reads nothing else. Finished trials arrive in the local file at most once
     a minute, and the remaining trials in one transaction at the end. Raises UsageError if `path` is no run file,
-    TargetError if the result is another run.
+    TargetError if the result belongs to another run.
     """
     with away(path) as run:
         require_room(str(path), len(run.content))
@@ -129,7 +129,7 @@ def resume_remotely(
 
 
 class _Weir:
-    """weir on a node, with a folder for a run. Raises UsageError if weir is not installed there."""
+    """weir on a node, with a folder for a run. Raises UsageError if weir is not installed on the node."""
 
     def __init__(self, cluster: RayCluster, node: AgentHandle, flags: Sequence[str]) -> None:
         self._on_cluster = ["--cluster", cluster.address, *flags]
@@ -142,8 +142,8 @@ class _Weir:
         self._copied_to: Path | None = None
 
     def run(self, words: Sequence[str], here: Path, on_line: OnLine, on_begin: OnBegin, keep: Keep) -> int:
-        """Runs `weir run` and returns its exit code. `on_line` gets the output, with `here` as run folder. `keep`
-        stores copies of the run file."""
+        """Runs `weir run` and returns its exit code. `on_line` gets the lines of output. In these lines, `here`
+        replaces the folder on the node. `keep` stores copies of the run file."""
         # This machine prints the report, from the run file.
         argv = ["sh", "-c", 'exec "$0" "$@" 2>&1 >/dev/null', self._program, "run", *words]
         argv += [*self._on_cluster, "--stacks-here", "--driven"]
@@ -174,8 +174,8 @@ class _Weir:
     @contextmanager
     def collected(self, beside: Path) -> Iterator[Path | None]:
         """Yields a temporary copy of the run folder in the folder `beside`; None if the node has no run. Deletes the
-        run on the node only if the context ends without an error: until then, no other complete copy exists. Raises
-        UsageError if this machine cannot write a file."""
+        run on the node only if the `with` block ends without an error: until then, no other complete copy exists.
+        Raises UsageError if this machine cannot write a file."""
         try:
             archive: bytes = self._node.apply(archive_folder, self._folder, timeout_s=SENT_WITHIN_S)
         except AgentLostError:
@@ -194,7 +194,7 @@ class _Weir:
             self._node.apply(shutil.rmtree, self._folder, True, timeout_s=SENT_WITHIN_S)
 
     def ended_with(self, code: int, here: Path) -> int:
-        """Returns weir's exit code. Raises TargetError if a signal ended weir. `here` is the run folder."""
+        """Returns weir's exit code. Raises TargetError if a signal ended weir. `here` is the local run folder."""
         if code < 0:
             how = f"signal {-code} ended weir; the run file keeps the finished trials"
             raise TargetError(f"{self._node.name}: {how}", hint=self._again(here))

@@ -55,7 +55,7 @@ class MappingFile(Table):
 
 
 Columns = Mapping[str, Sequence[tuple[str, float]]]
-"""For each field: the columns whose values weir adds, each column with the factor of its unit."""
+"""A dict from a field to the columns whose values weir adds. Each column has the factor of its unit."""
 
 
 def read_mapping(path: Path | None, options: Sequence[str]) -> tuple[MappingFile, Columns]:

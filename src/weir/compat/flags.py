@@ -54,7 +54,7 @@ class ToolFlags:
     example: str
     flags: tuple[Flag, ...]
     instead: Mapping[str, str]
-    """For unsupported flags, separated by spaces: advice on a replacement in weir."""
+    """A dict from unsupported flags, separated by spaces, to advice on a replacement in weir."""
     version: str
     """The tool's name and version, in the form that scripts expect."""
     version_flags: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ class LoadResult:
     intervals: "Sequence[Interval]" = ()
     """All intervals of 0.1 s, without their histograms. The last interval may be shorter."""
     events: "Sequence[LoadEvent]" = ()
-    """Failures in order of time: the first of each kind, then at most one failure a second."""
+    """Failures, the earliest first: the first failure of each kind, then at most one failure a second."""
     request_log: Path | None = None
     """The log of all requests (`weir.model.request_log`), if the front end needs a log for its report."""
 
@@ -71,7 +71,7 @@ class FrontEnd(ABC):
         return ""
 
     def format_progress(self, before: int, now: int, *, has_ended: bool) -> str:
-        """Returns the tool's progress lines after the number of finished requests rose from `before` to `now`."""
+        """Returns the tool's report after the number of finished requests has risen from `before` to `now`."""
         return ""
 
     @abstractmethod

@@ -108,7 +108,8 @@ def read_times(end: "LoadEnd", clock: str, *, zeros: int = 0) -> Times:
 def list_spectrum(times: Times) -> Iterator[tuple[int, float, int]]:
     """Yields the lines of the percentile spectrum: a time, a share, and the number of times up to this time.
 
-    A line has the shortest time that the share of all times does not exceed. Every five lines halve the distance to 1.
+    The time in a line is a percentile: at least this share of all times are shorter than this time, or equal. Shares
+    approach 1: after every five lines, the distance from the share to 1 has halved.
     """
     percent = 0.0
     for value, seen in zip(times.values, times.below, strict=True):

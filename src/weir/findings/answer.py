@@ -64,7 +64,7 @@ def build_answer(
                 )
             would_change = "A block with valid trials of the baseline and another stack would allow a comparison."
             return Answer(sentence, "invalid", (), indicative, (), would_change)
-    raise AssertionError("found used trials at no point, expected each used trial at a point")
+    raise AssertionError("found no point with a trial that counts, expected a point for each such trial")
 
 
 def _answer_from(sentence: str, comparisons: Sequence[Comparison], would_change: str) -> Answer:
@@ -143,7 +143,8 @@ def _measured(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
-    """Sorts comparisons by ratio, the highest first. Inverts a single comparison if its ratio is below 1."""
+    """Sorts comparisons by ratio, the highest first. If there is only one comparison, and its ratio is below 1, inverts
+    the comparison."""
     if len(measured) == 1:
         only = measured[0]
         return [invert(only) if only.ratio is not None and only.ratio < 1 else only]

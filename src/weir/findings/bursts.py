@@ -20,7 +20,7 @@ _APART = 0.5
 
 
 def find_waves(cell: CellTrials, histogram: Callable[[int], bytes | None]) -> tuple[Wave, ...]:
-    """Returns the waves of a stack's responses, computed from the response times of the used trials.
+    """Returns the waves of a stack's responses, computed from the response times of the trials that count.
 
     `histogram` takes a trial's id and returns the trial's histogram of response times. The result is empty if users
     arrive over time or send several requests, or if trials differ in the number of waves.

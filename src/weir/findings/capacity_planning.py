@@ -328,12 +328,13 @@ def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, 
 
 
 def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, Cell]:
-    """Returns a stack's bottleneck and the cell. The fewest processes decide first, then the highest throughput."""
+    """Returns the bottleneck of a stack, and the cell with this bottleneck. Among several cells, chooses the cell with
+    the fewest processes, then the cell with the highest throughput."""
     found = [one for one in of_run(reader).bottlenecks if one.tiers]
     labels = sorted({one.label for one in found})
     if not labels:
         raise UsageError(
-            f"{reader.path}: found no trial with the CPU time of each tier, expected a run of stacks that weir starts",
+            f"{reader.path}: found no measured CPU time of the tiers, expected a run in which weir started the stacks",
             hint="weir run api-capacity",
         )
     if stack not in labels and (stack is not None or len(labels) > 1):

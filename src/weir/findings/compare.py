@@ -13,7 +13,7 @@ CLAIM_BLOCKS = 10
 """Minimum number of blocks for a claim. A finding with fewer blocks is indicative."""
 ALPHA = 0.05
 AIM = 0.05
-"""`would_change` names the number of blocks that narrows the interval to this half-width, ±5 %."""
+"""Aim for the half-width of an interval: ±5 %. `would_change` names the number of blocks that reaches this aim."""
 
 
 def compare(

@@ -19,7 +19,7 @@ _MOST = 5
 
 
 def sum_work_per_request(cell: CellTrials) -> tuple[WorkPerRequest, ...]:
-    """Returns each service's work per completed request, over all used trials of a cell."""
+    """Returns the work of each service per completed request, over all trials of a cell that count."""
     of_service: dict[str, list[tuple[int, ServiceWork]]] = {}
     for trial in cell.used:
         for work in trial.result.work:

@@ -1,4 +1,4 @@
-"""Selects the trials that averages use (valid and suspect trials), and pairs the trials of two stacks by block."""
+"""Selects the trials that count in averages (valid and suspect trials), and pairs trials of two stacks by block."""
 
 import math
 from collections import defaultdict
@@ -16,7 +16,7 @@ from weir.model.verdict import Reason, worst
 
 
 def is_used(trial: Trial) -> bool:
-    """Returns whether averages use a trial: a valid or suspect trial with a summary."""
+    """Returns whether a trial counts in averages: the trial is valid or suspect, and has a summary."""
     return trial.result.verdict.validity != "invalid" and trial.result.summary is not None
 
 
@@ -29,12 +29,12 @@ class CellTrials:
 
     @cached_property
     def used(self) -> tuple[Trial, ...]:
-        """The trials that averages use."""
+        """The trials that count in averages."""
         return tuple(trial for trial in self.trials if is_used(trial))
 
     @property
     def evidence(self) -> Evidence:
-        """The ids of the cell's used trials and of its omitted trials."""
+        """The ids of the cell's trials: of the trials that count, and of the trials that weir leaves out."""
         omitted = tuple(trial.id for trial in self.trials if not is_used(trial))
         return Evidence(tuple(trial.id for trial in self.used), omitted)
 
@@ -100,7 +100,7 @@ class Pairs:
 
 
 def pair_by_block(one: CellTrials, other: CellTrials, metric: Metric, first_look: int | None = None) -> Pairs:
-    """Pairs the values of two cells by block. If a cell has several used trials in a block, their mean counts.
+    """Pairs the values of two cells by block. If several trials of a cell count in a block, takes their mean.
 
     A value of 0 or less counts as not measured, because it has no logarithm.
     """

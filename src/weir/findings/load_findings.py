@@ -14,7 +14,7 @@ from weir.model.verdict import TrialVerdict
 from weir.store import RunReader
 
 SERVER = "the server"
-"""In sentences and charts, the name of a load's only stack."""
+"""The name of the loaded server in sentences and charts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

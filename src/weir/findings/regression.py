@@ -78,7 +78,7 @@ def compare_runs(
 
     Args:
         base: the baseline run.
-        head: the run to judge.
+        head: the run that may be worse.
         metrics: keys of `BY_KEY`.
         threshold: the largest acceptable relative change.
         any_environment: whether to compare runs from different machines.

@@ -83,7 +83,7 @@ def _unequal_work(points: Sequence[Point]) -> Iterator[Caution]:
 
 
 def _invariants(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Yields a caution for each stack that broke an invariant in a used trial."""
+    """Yields a caution for each stack that broke an invariant in a trial that counts."""
     broken: dict[str, list[Trial]] = {}
     for trial in used:
         if trial.result.discrepancies:
@@ -135,21 +135,22 @@ def _copies_differ(copies: IdenticalCopies | None) -> Iterator[Caution]:
 
 
 def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Yields one caution for each kind of reason why used trials are suspect, the most frequent kind first."""
+    """Yields a caution for each kind of reason that makes trials suspect. The most frequent kind comes first."""
     for found in group_reasons(used, lambda reason: reason.validity == "suspect"):
         first, reason = found[0]
         which = "" if len(found) == 1 else f", for example trial {first}"
         details = (_sentence(text) for text in (reason.threshold, reason.cause, reason.next_step))
-        yield Caution(f"{counted(len(found), 'suspect trial')} used{which}: {reason.fact.rstrip('.')}.", *details)
+        suspect = counted(len(found), "suspect trial")
+        yield Caution(f"Averages use {suspect}{which}: {reason.fact.rstrip('.')}.", *details)
 
 
 def _failures_counted(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Yields a caution if used trials have failed requests. A study can allow failures."""
+    """Yields a caution if trials with failed requests count in averages. Only the study can allow this."""
     summaries = [trial.result.summary for trial in used]
     with_failures = sum(summary is not None and summary.requests.failed > 0 for summary in summaries)
     if with_failures:
         yield Caution(
-            f"{counted(with_failures, 'trial')} with failed requests used, as the study asks (failures = “measure”).",
+            f"Averages use {counted(with_failures, 'trial')} with failed requests: the study has failures = “measure”.",
             "Throughput counts only correct responses. Response times include wrong responses.",
         )
 

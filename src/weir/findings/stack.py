@@ -1,4 +1,4 @@
-"""Measures one stack at one point: each metric with its interval, from the used trials."""
+"""Measures one stack at one point: each metric with an interval, from the trials that count."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -100,7 +100,7 @@ def _merged(cell: CellTrials, histogram: Histogram) -> dict[str, stats.Quantile]
 
 
 def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None = None) -> Measure:
-    """Measures one metric over the used trials of a cell.
+    """Measures one metric over the trials of a cell that count.
 
     `quantile` comes from the trials' merged histogram. None without histograms, or for a metric that is no quantile.
     """
@@ -129,7 +129,7 @@ def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | 
 
 
 def _objectives(cell: CellTrials) -> tuple[Held, ...]:
-    """Returns each objective of the study with its result on the used trials."""
+    """Returns each objective of the study with the result on the trials that count."""
     held: dict[str, list[Judged]] = {}
     for trial in cell.used:
         for value in (trial.result.summary and trial.result.summary.objectives) or ():

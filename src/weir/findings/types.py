@@ -21,12 +21,12 @@ BottleneckKind = Literal["resource", "software limit", "blocked event loop", "lo
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The used trials behind a finding, and the omitted trials."""
+    """The trials that count for a finding, and the trials that weir left out."""
 
     used: tuple[int, ...]
-    """Ids of the used trials in the run file."""
+    """Ids, in the run file, of the trials that count."""
     left_out: tuple[int, ...] = ()
-    """Ids of the omitted trials in the run file."""
+    """Ids, in the run file, of the trials that weir left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Comparison:
     low: float | None
     high: float | None
     pairs: int
-    """Number of blocks in which both stacks have a used trial."""
+    """Number of blocks in which both stacks have a trial that counts."""
     p_value: float | None
     """p-value of "no difference", before Holm's correction."""
     p_adjusted: float | None
@@ -116,7 +116,7 @@ class StatementPerRequest:
 
 @dataclass(frozen=True, slots=True)
 class WorkPerRequest:
-    """One service's work per completed request, over all used trials."""
+    """The work of one service per completed request, over all trials that count."""
 
     service: str
     statements: float
@@ -168,13 +168,13 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An objective of the study, and its result on the used trials of a cell."""
+    """An objective of the study, and the result on the trials of a cell that count."""
 
     objective: str
     met: bool
-    """Whether all used trials met the objective."""
+    """Whether all trials that count met the objective."""
     trials_met: int
-    """Number of used trials that met the objective."""
+    """Number of counted trials that met the objective."""
     trials: int
     found: float | None
     """Median of the objective's metric over the trials, in the objective's unit; None if a trial lacks the metric."""
@@ -216,11 +216,11 @@ class StackFindings:
     baseline: bool
     """Whether this stack is the baseline of the comparisons."""
     peak_threads: int | None
-    """Maximum number of threads in any used trial."""
+    """Maximum number of threads in any trial that counts."""
     peak_processes: int | None
-    """Maximum number of processes in any used trial."""
+    """Maximum number of processes in any trial that counts."""
     failed_share: float
-    """Failed requests ÷ intended requests over the used trials; above 0 only if the study allows failures."""
+    """Failed requests ÷ intended requests, over the trials that count. Above 0 only if the study allows failures."""
     measures: tuple[Measure, ...]
     objectives: tuple[Held, ...]
     evidence: Evidence
@@ -456,14 +456,14 @@ class TrialCounts:
     """Number of all finished trials, repeats included."""
     used: int
     suspect: int
-    """Number of used trials with the verdict `suspect`."""
+    """Number of counted trials with the verdict `suspect`."""
     left_out: int
     retried: int
     """Number of repeats of rejected trials."""
     no_steady_state: int
-    """Number of used trials without a steady state."""
+    """Number of counted trials without a steady state."""
     extended: int
-    """Number of used trials whose load was extended to find a steady state."""
+    """Number of counted trials whose load was extended to find a steady state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,7 +539,7 @@ class GeneratorFindings:
     generator: str
     """The generator's name in a study file."""
     version: str
-    """Name and version as the generator prints them; empty without used trials."""
+    """Name and version of the generator, as the generator prints these; empty if no trial counts."""
     figures: str
     """The meaning of the generator's response times; empty for weir (see docs/guides/load.md)."""
     reference: bool
@@ -553,7 +553,7 @@ class GeneratorFindings:
     comparisons: tuple[Comparison, ...]
     """Comparisons with the reference on each of `metrics.GENERATOR_METRICS`; empty for the reference."""
     validity: Validity
-    """The worst verdict of the generator's used trials; `invalid` without used trials."""
+    """The worst verdict of the trials that count; `invalid` if no trial counts."""
     reasons: tuple[str, ...]
     """Reasons why trials are not valid: one text for each kind of reason."""
     notes: tuple[str, ...]
@@ -608,7 +608,7 @@ class RunFindings:
     answer: Answer
     points: tuple[Point, ...]
     generators: tuple[SameServer, ...] = ()
-    """Each server and load with several generators, if the study varies the generator."""
+    """If the study varies the generator: the comparison of the generators on each server and load. Otherwise empty."""
     what_ran: tuple[WhatRan, ...] = ()
     """Build and runtime of each stack, once per stack."""
     break_evens: tuple[BreakEven, ...] = ()

@@ -16,7 +16,8 @@ _SMALL = 0.0005
 
 
 def split_variation(reader: RunReader, used: Sequence[Trial]) -> Variation | None:
-    """Splits the variance of throughput. Uses blocks with a used trial of every cell; returns None with too few blocks."""
+    """Splits the variance of throughput. Uses blocks in which a trial of every cell counts. Returns None
+    if there are too few such blocks."""
     values: dict[int, dict[int, float]] = {}
     for trial in used:
         value = BY_KEY[THROUGHPUT].of(trial)

@@ -1,4 +1,4 @@
-"""Measures further points, in addition to the study's own, near each load at which a stack and the baseline cross."""
+"""Measures points in addition to the study's points: near each load at which a stack and the baseline cross."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -56,7 +56,7 @@ class Target:
     is_fresh: bool
     """Whether each search has a new process of the server."""
     start: Callable[[], AbstractContextManager[RunLoad]]
-    """Returns a context with a server that is ready for loads. The context yields a function that runs a load."""
+    """Returns a context manager for a server that is ready for loads. `with` yields a function that runs a load."""
 
 
 def external_target(plan: LoadPlan) -> Target:

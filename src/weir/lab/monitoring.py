@@ -26,7 +26,7 @@ def wait_for_end(load: LoadHandle, hosts: Collection[Host], names: Collection[st
 
 @contextmanager
 def timed(phases_s: dict[str, float], phase: str) -> Iterator[None]:
-    """Stores the duration of the context, in seconds, under the name `phase` in `phases_s`."""
+    """Context manager: stores the duration of the `with` block, in seconds, under the name `phase` in `phases_s`."""
     started = time.monotonic()
     try:
         yield
@@ -37,7 +37,7 @@ def timed(phases_s: dict[str, float], phase: str) -> Iterator[None]:
 def sample_stack(
     host: Host, stack: Stack | ExternalStack, take_sample: Callable[[Sample], None]
 ) -> AbstractContextManager[object]:
-    """Returns a context that samples the processes of a stack. See `sample_host`."""
+    """Returns a context manager that samples the processes of a stack. See `sample_host`."""
     if not isinstance(stack, ExternalStack) or not stack.pids:
         return sample_host(host, take_sample)
     try:
@@ -49,7 +49,7 @@ def sample_stack(
 
 @contextmanager
 def sample_host(host: Host, take_sample: Callable[[Sample], None]) -> Iterator[None]:
-    """Samples the processes of a host within the context, first at its start and last at its end."""
+    """Context manager: samples the processes of a host, first at the start and last at the end of the `with` block."""
     host.on_sample = take_sample
     host.observe()
     try:
@@ -63,7 +63,8 @@ def sample_host(host: Host, take_sample: Callable[[Sample], None]) -> Iterator[N
 
 @contextmanager
 def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: LoadHandle) -> Iterator[None]:
-    """Within the context, ends the load if a process in `names` or a host ends: the rest of the load is useless."""
+    """Context manager: ends the load if a process in `names` or a host ends in the `with` block. The rest of the load
+    would be useless."""
     for host in hosts:
         host.on_exit, host.on_gone = lambda _: load.stop(), load.stop
     try:

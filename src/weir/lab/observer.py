@@ -48,7 +48,7 @@ class SkipControl:
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Allows viewers to skip the trial that runs within the context."""
+        """Context manager: allows viewers to skip the trial that runs in the `with` block."""
         with self._lock:
             self._switch = StopSwitch()
             self._requested.clear()
@@ -59,7 +59,7 @@ class SkipControl:
                 self._switch = None
 
     def stops(self, load: LoadHandle) -> AbstractContextManager[None]:
-        """Returns a context that ends `load` when a viewer skips the trial, or has already skipped the trial."""
+        """Returns a context manager that ends `load` when a viewer skips the trial, or has already done so."""
         assert self._switch is not None
         return self._switch.connected(load)
 

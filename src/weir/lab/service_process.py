@@ -30,12 +30,12 @@ class ServiceProcess:
     name: str
     """Common name of the service, its process and its tier."""
     log: Path
-    """File for the output of the process, on this machine unless `is_log_there`."""
+    """File for the output of the process. `is_log_there` tells on which machine the file is."""
     cpus: tuple[int, ...]
     """CPUs of the process; empty: all CPUs of the machine."""
     limits: Limits | None
     is_log_there: bool = False
-    """Whether `log` is on the machine `place`."""
+    """Whether `log` is on the machine `place`. If not, `log` is on this machine."""
 
     @classmethod
     def plan(cls, place: ServiceHost, name: str, placement: Placement, log: Path) -> "ServiceProcess":

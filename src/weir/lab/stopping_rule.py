@@ -1,7 +1,8 @@
 """Decides when a run has enough blocks: by number, by time or by the width of confidence intervals, never by p-values.
 
 A run that stops as soon as p is below 0.05 will sooner or later find a difference between identical systems. The width
-of a confidence interval does not depend on the measured difference, so a stop by width favors no difference.
+of a confidence interval does not depend on the measured difference. So a run may stop when intervals are narrow: this
+rule does not make any difference more likely.
 """
 
 from collections.abc import Sequence

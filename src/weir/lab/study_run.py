@@ -190,7 +190,7 @@ def _require_same_run(
         )
     if placement.services_on != info.placement.services_on:
         found, had = (place or "beside their stacks" for place in (placement.services_on, info.placement.services_on))
-        raise UsageError(f"{path}: services: found the place {found!r}, expected the run's place {had!r}")
+        raise UsageError(f"{path}: place of the services: found {found!r}, expected {had!r} as in the run")
     if placement != info.placement or [one.cell for one in cells] != stored_cells[: len(cells)]:
         text = f"{path}: found another machine or other stacks, expected the run's machine and stacks"
         raise UsageError(f"{text}: other trials would not be comparable", hint=f"weir run {info.study}")
@@ -336,7 +336,7 @@ def plan_placement(study: Study, services_on: ServiceHost | None = None) -> Plac
 
 def _find_services_machine(study: Study, services: Sequence[str], place: ServiceHost) -> str | None:
     """Returns the name of the machine for services; None if all services are proxies, which run beside their stack.
-    Raises UsageError if the study assigns CPUs of this machine to services, but no service runs here."""
+    Raises UsageError if the study assigns CPUs of this machine to services, but all services run on another machine."""
     in_front = [name for name in services if isinstance(read_service(name), FrontService)]
     if len(in_front) == len(services):
         return None

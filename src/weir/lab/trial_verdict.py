@@ -74,7 +74,7 @@ _ADVICE: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Inputs of a verdict. None means unknown and causes no reason, unless the text of a field differs."""
+    """Inputs of a verdict. None means unknown, and causes no reason. A field's text can give None another meaning."""
 
     stack: str
     load: LoadSummary
@@ -101,7 +101,7 @@ class Facts:
     """Whether the server is external and the study does not name the server's processes."""
     load_shares_stack_cpu: bool = False
     broken_laws: Sequence[tuple[str, str]] = ()
-    """Laws of physics that the trial's figures violate, each with a possible cause."""
+    """Laws of physics that the figures of the trial violate, each with a possible cause."""
     other_generator: str = ""
     """Name of the generator if it is not weir's engine."""
     requests_in_kernel: int | None = None
@@ -222,7 +222,7 @@ def _find_disturbances(facts: Facts) -> Iterator[Reason]:
         fact = "the server's CPU time, memory and network are unknown"
         if facts.processes_unknown:
             cause = "the study does not name the processes of the external server"
-            yield Reason("no samples", "valid", fact, "", cause, "name the processes in external.ID.pids")
+            yield Reason("no samples", "valid", fact, "", cause, "set external.ID.pids to the server's process ids")
         else:
             yield _advise("no samples", "suspect", fact)
     elif resources.steal_fraction is not None and resources.steal_fraction > STEAL_SHARE:

@@ -15,7 +15,7 @@ RETRY_MS = 1000
 """Milliseconds that a browser waits before it reconnects after a lost connection."""
 _MOST_WAITING = 8
 _QUIET_S = 10.0
-"""After this number of seconds without a message, the server sends a comment. Only sending detects a lost browser."""
+"""Seconds without a message after which the server sends a comment. Only sending detects a lost browser."""
 _COMMENT = b":\n\n"
 _Messages = asyncio.Queue[bytes | None]
 """The messages that wait for one viewer. None stands for a message with the whole state."""

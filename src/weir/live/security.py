@@ -36,7 +36,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Headers of every response. A route may replace a header with its own."""
+"""Headers of every response. A route may set another value for a header."""
 
 
 @dataclass(frozen=True, slots=True)

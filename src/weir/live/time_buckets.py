@@ -10,7 +10,7 @@ from weir.model.records import LIVE_PERCENTILES, Interval
 
 MOST_POINTS = 600
 SHORTEST_SLICE_S = 0.5
-"""Minimum length of a slice. The kernel counts CPU time in ticks of 10 ms, which are 2 % of such a slice."""
+"""Minimum length of a slice. The kernel counts CPU time in ticks of 10 ms: one tick is 2 % of such a slice."""
 _NOW_S = 1.0
 _SHARES = {f"{name}_ms": share for name, share in LIVE_PERCENTILES.items()}
 
@@ -29,7 +29,7 @@ class Slice:
     times: Hdr = field(default_factory=Hdr)
     """Response times with a precision of 1 %, which saves memory: a page has hundreds of slices."""
     cpu: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """For each tier: the used CPU seconds, and the seconds during which weir measured them."""
+    """A dict from tier to the used CPU seconds, and to the length, in seconds, of the time that weir measured."""
 
     def add(self, other: "Slice") -> None:
         self.covered_s += other.covered_s

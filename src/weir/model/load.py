@@ -263,14 +263,14 @@ class Tls:
     """TLS settings of an https:// target. Paths of PEM files are relative to the engine's working directory."""
 
     ca: str | None = None
-    """PEM file of the authorities that the client trusts, in place of the system's trusted authorities."""
+    """PEM file of the authorities that the client trusts. None: the client trusts the system's authorities."""
     certificate: str | None = None
     """PEM file of the client certificate for a server that requests a certificate. Needs `key`."""
     key: str | None = None
     insecure: bool = False
     """Whether the client accepts any certificate of the server."""
     server_name: str | None = None
-    """Server name for the TLS handshake and the certificate check, in place of the URL's host."""
+    """Server name for the TLS handshake and the certificate check. None: the host of the URL."""
     resumption: bool = True
     """Whether a connection may resume the TLS session of an earlier connection."""
 
@@ -290,7 +290,7 @@ class LoadPlan:
     timeout_s: float = 2.0
     interval_s: float = 0.1
     address: str | None = _plan_key(None, "address")
-    """IP address and port to which the generator connects, in place of the target's host."""
+    """IP address and port to which the generator connects. None: the host and port of the target."""
     keep_alive: bool = _plan_key(True, "keep_alive")
     """Whether a connection carries many requests. Otherwise each request makes its own connection."""
     targets: tuple[str, ...] = _plan_key((), "targets", list)

@@ -13,10 +13,10 @@ class Variable(StrEnum):
     ENGINE = "WEIR_ENGINE"
     """Path of `weir-engine`. Default: the program in the folder of weir's Python, or else on the PATH."""
     POSTGRES_URL = "WEIR_POSTGRES_URL"
-    """Your own PostgreSQL server, in place of a server that weir starts:
+    """If set, weir uses your own PostgreSQL server at this URL:
     `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`."""
     MYSQL_URL = "WEIR_MYSQL_URL"
-    """Your own MariaDB server, in place of a server that weir starts: `mariadb://USER:PASSWORD@HOST:PORT/DATABASE`."""
+    """If set, weir uses your own MariaDB server at this URL: `mariadb://USER:PASSWORD@HOST:PORT/DATABASE`."""
     DEBUG = "WEIR_DEBUG"
     """If set, weir shows a traceback when weir itself has a defect."""
     CACHE_HOME = "XDG_CACHE_HOME"

@@ -57,7 +57,7 @@ def compute_stack_resources(
 
 
 class _Window:
-    """A window of time, with all samples and the samples within the window."""
+    """The samples of a window of time. `inside` are only the samples from start to end of the window."""
 
     def __init__(self, samples: Sequence[Sample], start_ns: int, end_ns: int) -> None:
         self.samples = sorted(samples, key=lambda sample: sample.t_ns)

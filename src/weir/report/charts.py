@@ -1,4 +1,4 @@
-"""Computes the data of each point's charts. The charts need no findings, only the ids of the used trials. So weir
+"""Computes the data of each point's charts. The charts need no findings, only the ids of the trials that count. So weir
 computes charts and findings at the same time: both take long in a run with a thousand trials."""
 
 from collections.abc import Callable, Sequence

@@ -102,7 +102,7 @@ class CurveSeries:
         return _AXES.get(self.axis, self.axis)
 
     def chart_sentence(self, chart: CurveChart) -> str:
-        """Returns the text under any chart but the first: the lowest value, the highest value, and the crossings."""
+        """Returns the text below any chart except the first: the lowest value, the highest value, and the crossings."""
         return " ".join([self._levels(chart), *_changes_of_sides(self.crossings, chart.metric)])
 
     def _levels(self, chart: CurveChart) -> str:

@@ -1,5 +1,5 @@
 """Exports a run or a load as JSON, CSV and Markdown, and in the formats of JMeter, Locust and HdrHistogram. A response
-time counts from the intended start of the request. The formats of other tools merge a stack's used trials."""
+time counts from the intended start of the request. The formats of other tools merge a stack's trials that count."""
 
 import csv
 import io
@@ -36,7 +36,7 @@ JMETER_PERCENTILES = (50, 90, 95, 99, 0, 100)
 
 @dataclass(frozen=True)
 class Sampled:
-    """The counts and response times of one stack at one point, over all used trials, or those of one load."""
+    """The counts and response times of one load, or of one stack at one point over all trials that count."""
 
     name: str
     method: str = ""

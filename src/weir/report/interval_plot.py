@@ -163,14 +163,14 @@ def linear_ticks(largest: float) -> list[float]:
 
 
 def logarithmic_ticks(low: float, high: float) -> list[float]:
-    """Returns round values from `low` to `high`: at most seven, unless the powers of ten alone are more."""
+    """Returns round values from `low` to `high`: at most seven, or all powers of ten if these are more than seven."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     scales = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
     return _at_most_seven(low, high, ([step * 10.0**power for power in powers for step in steps] for steps in scales))
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:
-    """Returns round ratios from `low` to `high`: at most seven, unless the coarsest scale has more."""
+    """Returns round ratios from `low` to `high`: at most seven, or more if even the coarsest scale has more."""
     coarse = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
     medium = sorted({*coarse, 0.25, 0.33, 0.67, 1.5, 3.0, 4.0, 6.0, 8.0})
     fine = sorted({*medium, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25})
@@ -178,7 +178,8 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 
 
 def _at_most_seven(low: float, high: float, scales: Iterable[list[float]]) -> list[float]:
-    """Returns the values from `low` to `high` on the first scale with at most seven, or else on the last scale."""
+    """Returns the values of a scale from `low` to `high`. Chooses the first scale that has at most seven such values.
+    If none has, takes the last."""
     found = [[value for value in scale if low <= value <= high] for scale in scales]
     return next((inside for inside in found if len(inside) <= 7), found[-1])
 

@@ -24,7 +24,7 @@ class Overview:
     """Heading of the first column: `point`, or `compared` if the table is transposed."""
     headings: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
-    """For each row: its label, and the texts of its cells."""
+    """The rows: each row's label, and the texts of the row's cells."""
 
 
 def build_overview(findings: RunFindings) -> Overview | None:

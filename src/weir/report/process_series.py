@@ -1,4 +1,4 @@
-"""Computes lines over time of the processes and the machine, from their samples. Each line is the mean over trials."""
+"""Computes the lines of charts over time from samples of processes and machine. Each line is the mean over trials."""
 
 from collections.abc import Sequence
 from itertools import chain, groupby
@@ -115,7 +115,8 @@ def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
 
 
 def _group_by_tier(samples: Sequence[Sequence[UseRow]]) -> dict[str, list[list[list[UseRow]]]]:
-    """Returns samples by tier, trial and process group. A tier has only the trials with samples of this tier."""
+    """Returns samples, grouped by tier, then by trial, then by process group. If a trial has no samples of a tier, the
+    list of this tier lacks the trial."""
     tiers: dict[str, list[list[list[UseRow]]]] = {}
     for rows in samples:
         in_order = sorted(rows, key=lambda row: (row.tier, row.name))

@@ -18,7 +18,7 @@ GENERATORS_NOTE = (
 
 
 def throughput_sentence(point: Point) -> str:
-    """Returns the text under the chart of throughput by trial: the legend, and the stack whose trials differ most."""
+    """Returns the text below the chart of throughput by trial: the legend, and the stack whose trials differ most."""
     trials = [(stack.name, [trial.value for trial in stack.measure(THROUGHPUT).trials]) for stack in point.stacks]
     spreads = [((max(values) - min(values)) / fmean(values), name) for name, values in trials if len(values) > 1]
     text = "Each dot is one trial on a fresh process; the bar is the 95 % interval of the mean."
@@ -29,8 +29,8 @@ def throughput_sentence(point: Point) -> str:
 
 
 def rate_sentence(series: PointSeries) -> str:
-    """Returns the text under throughput over time: the change from the first to the last quarter for each stack. For a
-    single trial, returns the lowest and the highest throughput of a slice."""
+    """Returns the text below the chart of throughput over time: the change of each stack from the first to the last
+    quarter. For a single trial, returns the lowest and the highest throughput of a slice."""
     asked = " The grey line is the offered rate." if series.offered_rps else ""
     if [stack.of_trials for stack in series.stacks] == [1]:
         answered = _values(series.stacks[0].rate_rps)
@@ -51,7 +51,7 @@ def rate_sentence(series: PointSeries) -> str:
 
 
 def percentiles_sentence(series: PointSeries) -> str:
-    """Returns the text under percentiles over time: each stack's p99 in the typical and in the worst slice."""
+    """Returns the text below the chart of percentiles over time: each stack's p99 in a typical and the worst slice."""
     worst = []
     for stack in series.stacks:
         known = _known(stack.p99_ms, series.coarse_time_s)
@@ -67,7 +67,7 @@ def percentiles_sentence(series: PointSeries) -> str:
 
 
 def cpu_sentence(series: PointSeries) -> str:
-    """Returns the text under CPU over time: how many CPUs each tier used on average."""
+    """Returns the text below the chart of CPU over time: how many CPUs each tier used on average."""
     parts = []
     for stack in series.stacks:
         tiers: dict[str, dict[str, float]] = {}
@@ -83,7 +83,7 @@ def cpu_sentence(series: PointSeries) -> str:
 
 
 def machine_sentence(series: PointSeries) -> str:
-    """Returns the text under the machine's CPUs: their mean utilisation, and the hypervisor's share (steal)."""
+    """Returns the text below the chart of the machine's CPUs: mean utilisation, and the hypervisor's share (steal)."""
     parts = []
     for stack in series.stacks:
         lines = [line for line in stack.machine_percent if line.label != "steal"]
@@ -96,7 +96,7 @@ def machine_sentence(series: PointSeries) -> str:
 
 
 def waiting_sentence(series: PointSeries) -> str:
-    """Returns the text under requests in flight: the highest number of each stack."""
+    """Returns the text below the chart of requests in flight: the highest number of each stack."""
     highest = [
         f"{stack.name} {max(known):,.0f}{' queued' if line.label == 'queued' else ''}"
         for stack in series.stacks
@@ -109,7 +109,7 @@ def waiting_sentence(series: PointSeries) -> str:
 
 
 def errors_sentence(point: Point, series: PointSeries) -> str:
-    """Returns the text under failed requests: the share of each stack, and the highest rate in a slice."""
+    """Returns the text below the chart of failed requests: the share of each stack, and the highest rate in a slice."""
     shares = [
         f"{stack.name} {significant(stack.failed_share * 100, 2)} %"
         for stack in point.stacks
@@ -129,7 +129,8 @@ def errors_sentence(point: Point, series: PointSeries) -> str:
 
 
 def memory_sentence(series: PointSeries) -> str:
-    """Returns the text under memory over time: each tier's memory at the end, and a clear change since the start."""
+    """Returns the text below the chart of memory over time: the memory of each tier at the end, and at the start if the
+    two differ clearly."""
     parts = []
     for stack in series.stacks:
         for line in stack.memory_mb:
@@ -143,7 +144,7 @@ def memory_sentence(series: PointSeries) -> str:
 
 
 def traffic_sentence(series: PointSeries) -> str:
-    """Returns the text under disk and network: for each stack, the line with the highest mean."""
+    """Returns the text below the chart of disk and network: for each stack, the line with the highest mean."""
     traffic = {stack.name: [(_mean(line.values), line.label) for line in stack.traffic_mb_s] for stack in series.stacks}
     most = [(name, *max(means)) for name, means in traffic.items() if means]
     parts = [f"{name} {significant(mean, 2)} MB/s ({label})" for name, mean, label in most]
@@ -151,7 +152,7 @@ def traffic_sentence(series: PointSeries) -> str:
 
 
 def threads_sentence(series: PointSeries) -> str:
-    """Returns the text under thread states: the number of each stack's threads, and their most frequent state."""
+    """Returns the text below the chart of thread states: how many threads each stack has, and their usual state."""
     parts = []
     for stack in series.stacks:
         means = [(_mean(line.values), line.label) for line in stack.threads]
@@ -166,7 +167,7 @@ def threads_sentence(series: PointSeries) -> str:
 
 
 def distribution_sentence(point: Point) -> str:
-    """Returns the text under the latency distribution: how the lines end, and p99 ÷ p50 of each stack."""
+    """Returns the text below the chart of the latency distribution: how the lines end, and p99 ÷ p50 of each stack."""
     parts = []
     for stack in point.stacks:
         p50, p99 = stack.measure(P50), stack.measure(P99)
@@ -179,7 +180,7 @@ def distribution_sentence(point: Point) -> str:
 
 
 def resources_sentence(point: Point) -> str:
-    """Returns the text under the resources: the stacks with the lowest and highest CPU time and memory."""
+    """Returns the text below the table of resources: the stacks with the lowest and highest CPU time and memory."""
     text = []
     for metric in (CPU, MEMORY):
         shown = display(metric)
@@ -194,7 +195,7 @@ def resources_sentence(point: Point) -> str:
 
 
 def trials_sentence(trials: TrialCounts) -> str:
-    """Returns the text under the table of trials: the numbers of used, repeated and extended trials."""
+    """Returns the text below the table of trials: the numbers of trials that count, were repeated or were extended."""
     text = f"Averages use {trials.used} of {counted(trials.finished, 'trial')}. The table explains the unused trials."
     if trials.retried:
         text += f" Repeats of rejected trials: {trials.retried:,}."

@@ -1,4 +1,4 @@
-"""Computes the charts over time and the latency distribution of a point, from the used trials. The size of a chart is
+"""Computes the charts over time and the latency distribution of a point, from trials that count. The size of a chart is
 limited for runs of any length: at most `MOST_POINTS` slices of time, and one line for all trials of a stack."""
 
 import math
@@ -24,8 +24,8 @@ FEWEST_TRIALS = 3
 MOST_TRIALS = 300
 """Maximum number of trials in a page's charts over time, over all points. With fewer trials, weir is faster."""
 SHORTEST_COARSE_SLICE_S = 0.5
-"""Minimum length of a slice for percentiles and CPU. The kernel counts CPU time in ticks of 10 ms: more than 2 % of a
-shorter slice. A shorter slice also has too few requests of a slow stack for a p99."""
+"""Minimum length of a slice for percentiles and CPU. The kernel counts CPU time in ticks of 10 ms. In a shorter slice,
+one tick would be more than 2 % of the slice. A shorter slice also has too few requests of a slow stack for a p99."""
 _REQUESTS_FOR_P99 = 1200
 """Target for the mean number of requests in a slice. Each slice then has at least ten requests above the p99."""
 _PERCENTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99}
@@ -35,16 +35,16 @@ _FEWEST_SLICES = 6
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A stack in the charts of a point. The stack has a used trial and is no A/A copy."""
+    """A stack in the charts of a point. At least one trial of the stack counts. The stack is no A/A copy."""
 
     label: str
     name: str
     colour: int
     trials: tuple[int, ...]
-    """Ids of the stack's used trials at the point."""
+    """Ids of the stack's trials that count at this point."""
     upper_bounds: tuple[UpperBound, ...]
     has_failed: bool
-    """Whether a request failed in a used trial."""
+    """Whether a request failed in a trial that counts."""
 
 
 def list_shown(point: PointCells, names: Mapping[int, str]) -> list[Shown]:
@@ -79,11 +79,11 @@ class StackSeries:
     tiers: list[NamedLine]
     machine_percent: list[NamedLine]
     distribution_ms: Line
-    """Response times at `PointSeries.nines`, over all used trials."""
+    """Response times at `PointSeries.nines`, over all trials that count."""
     service_ms: Line
-    """Service times for a single trial of an open load, or else empty. In a closed loop, both clocks are the same."""
+    """Service times of a single trial of an open load; otherwise empty. In a closed loop, both clocks are the same."""
     of_trials: int
-    """Number of used trials."""
+    """Number of trials that count."""
     waiting: list[NamedLine]
     """Requests in flight and, if there were any, requests that waited for a connection."""
     errors_rps: list[NamedLine]

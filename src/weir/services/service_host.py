@@ -29,7 +29,8 @@ class ServiceHost:
     clients: tuple[str, ...] = (LOOPBACK,)
     """Addresses of stacks, weir and other services. Only clients with these addresses may log in."""
     logged: Callable[[Path], AbstractContextManager[Path]] = nullcontext
-    """Takes a log's path here, yields a path on the services' machine, and copies the log here at the end."""
+    """Context manager: takes the path of a log on this machine, and yields a path on the services' machine. When the
+    `with` block ends, the context manager copies the log to this machine."""
     node: str | None = None
     """Name of the services' machine. None: this machine."""
     facts: Mapping[str, Any] = field(default_factory=dict)

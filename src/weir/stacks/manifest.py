@@ -1,6 +1,7 @@
 """Reads a stack's manifest, `stack.toml`: build, start, settings, services and workloads of the stack.
 
-`fill_fields` replaces fields such as `{port}` and `{python}` in a manifest's commands by values.
+The commands in a manifest may contain fields such as `{port}` and `{python}`. `fill_fields` replaces each field with
+the field's value.
 """
 
 import os

@@ -125,8 +125,9 @@ def _sign_changes(values: Array) -> list[int]:
 
 
 def _territory(means: Array, changes: Sequence[int], number: int) -> tuple[int, int]:
-    """Returns the first and the last index of a crossing's part of the axis. A draw's crossing in this part counts as
-    the same crossing. The part ends on each side where the mean is farthest from 0 before the next crossing."""
+    """Returns the first and the last index of the part of the axis that belongs to a crossing. If a bootstrap draw
+    crosses 0 in this part, weir treats both crossings as the same. On each side, the part ends where the mean is
+    farthest from 0 before the next crossing."""
     first = 0 if number == 0 else changes[number - 1] + 1
     last = len(means) - 1 if number == len(changes) - 1 else changes[number + 1]
     here = changes[number]

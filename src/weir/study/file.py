@@ -238,8 +238,8 @@ class Server(Table):
     """A server without a manifest. weir starts its command in your folder, with your environment variables."""
 
     command: str
-    """Command that starts the server. The server must listen on `{host}` and `{port}`: weir replaces both by values.
-    weir also sets the environment variable `PORT`. `sh` runs a command with shell syntax."""
+    """Command that starts the server. The server must listen on `{host}` and `{port}`: weir fills in both. weir also
+    sets the environment variable `PORT`. `sh` runs a command with shell syntax."""
     folder: str = "."
     """Working directory of the command, relative to the folder of the study file."""
     env: dict[str, str] = Field(default_factory=dict)

@@ -99,7 +99,7 @@ class _Locustfile:
                 found = f"{self._path}:{node.lineno}: found {old[0]}, a class of Locust before version 1.0"
                 raise UsageError(
                     f"{found}; expected {new} with @task methods",
-                    hint=f"write class {node.name}({new}), and wait_time = between(1, 5) for min_wait and max_wait",
+                    hint=f"write class {node.name}({new}); use wait_time = between(1, 5), not min_wait and max_wait",
                 )
         users = [node for node in classes.values() if set(_list_bases(node)) & set(_USERS)]
         if unknown := [name for name in chosen if name not in classes]:

@@ -52,7 +52,7 @@ def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collectio
 
 
 def _choose_name(stem: str, taken: Collection[str]) -> str:
-    """Returns the file name `stem` as the name of a feeder, with a number if `taken` has the name."""
+    """Makes the name of a feeder from the file name `stem`. Appends a number if `taken` already contains the name."""
     base = re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_") or "rows"
     names = (base, *(f"{base}_{number}" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name not in taken)

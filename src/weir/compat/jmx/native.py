@@ -150,7 +150,7 @@ def _list_patterns(assertion: Assertion) -> list[str]:
 
 
 def _make_distinct(names: Iterable[str], form: str) -> list[str]:
-    """Returns the names, with a number after each repetition: steps and files need distinct names."""
+    """Appends a number to each repeated name, because steps and files need distinct names. Returns all names."""
     # A loop may repeat the same name thousands of times.
     found: dict[str, None] = {}
     used: Counter[str] = Counter()

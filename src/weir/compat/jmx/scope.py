@@ -31,12 +31,12 @@ class Scope:
     properties: Mapping[str, str]
     variables: dict[str, str] = field(default_factory=dict)
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """For each variable from a data set: the data set, and the column with the values."""
+    """A dict from a variable of a data set to the name of the data set and the column with the values."""
     elements: tuple[Element, ...] = ()
     """The elements that apply, the nearest first."""
 
     def within(self, elements: Iterable[Element]) -> "Scope":
-        """Returns the scope at the place of `elements`, which includes the elements that apply to samplers there."""
+        """Adds those of `elements` that apply to samplers. Returns the new scope."""
         return replace(self, elements=(*filter(is_scoped, elements), *self.elements))
 
     def find(self, *kinds: str) -> list[Element]:

@@ -184,7 +184,8 @@ class Recording:
                 yield self._close(None)
 
     def _close(self, end_ns: int | None) -> Interval:
-        """Completes the first incomplete interval. `end_ns`, the end of the load, shortens the last interval."""
+        """Completes the first incomplete interval. `end_ns` is the end of the load. If the load ends within the
+        interval, the interval ends with the load."""
         index, interval_s = self._closed, self._interval_ns / 1e9
         tally = self._open.pop(index, Tally())
         self._closed += 1
