@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weir.generators.external_load import ExternalLoad
 from weir.generators.handle import StopSwitch
@@ -108,7 +108,7 @@ def measure(trial: TrialContext, running: RunningStack, services: RunningService
     if stack_ended is not None:
         trial.writer.add_event(trial.trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, stack_ended))
     has_ended = stack_ended is not None or service is not None
-    is_cut_short = end.stopped in ("signal", "input") and not (watch.has_ended_load or has_ended)
+    is_cut_short = end.stopped in ("signal", "input") and not (watch.ended_with is not None or has_ended)
     after = PostLoadCheck()
     # The services counted the requests of a lost agent, but the load's figures lack them.
     if not has_ended and LOST_AGENT not in end.summary.verdict.kinds:
@@ -152,6 +152,9 @@ def _window(trial: TrialContext, watch: SteadyWatch, end: LoadEnd, *, has_ended:
         why = "a generator other than weir's reports no intervals"
     elif not watch.can_judge:
         why = "the load changes or ends by itself, or is too short to judge"
+    elif watch.ended_with is not None:
+        # A new judgement, with the intervals until the engine stopped, could call the load unsteady after its end.
+        return replace(watch.ended_with, end_s=watch.intervals[-1].end_s)
     else:
         return find_window(watch.intervals, asked_s=watch.asked_s, level_from_s=watch.level_from_s)
     return use_whole_load(end.summary.duration_s, why)

@@ -79,7 +79,8 @@ class SteadyWatch(LoadObserver):
     """Whether the load can have a steady state."""
     may_end_load: bool = True
     """Whether this observer may end the load: it has an extension, and a steady load does not need an extension."""
-    has_ended_load: bool = False
+    ended_with: MeasurementWindow | None = None
+    """Window for which `on_interval` ended the load; None if the load was not ended here."""
     has_judged: bool = False
     intervals: list[Interval] = field(default_factory=list)
 
@@ -88,8 +89,9 @@ class SteadyWatch(LoadObserver):
         if self.has_judged or not self.may_end_load or interval.end_s < self.asked_s - 1e-6:
             return
         self.has_judged = True
-        if find_window(self.intervals, asked_s=self.asked_s, level_from_s=self.level_from_s).steady is not False:
-            self.has_ended_load = True
+        found = find_window(self.intervals, asked_s=self.asked_s, level_from_s=self.level_from_s)
+        if found.steady is not False:
+            self.ended_with = found
             self.end_load()
 
 
