@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weir.lab.steady_window import can_be_steady, find_window
+from weir.lab.steady_window import SteadyWatch, can_be_steady, find_window
 from weir.model.load import ClosedLoad, Load, OpenLoad
 from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
 
@@ -66,3 +66,20 @@ def test_without_a_steady_state_all_that_follows_the_ramp_counts() -> None:
 )
 def test_a_load_is_judged_where_it_is_the_same_for_long_enough(load: Load, judged: bool) -> None:
     assert can_be_steady(load, 6.0, INTERVAL_S) is judged
+
+
+def test_a_load_that_ended_as_steady_keeps_this_judgement_whatever_the_last_intervals_show() -> None:
+    ends: list[float] = []
+    watch = SteadyWatch(6.0, lambda: ends.append(watch.intervals[-1].end_s))
+    for one in intervals([*noisy(100_000, 60, 1), 0.0, 0.0, 0.0]):
+        watch.on_interval(one)
+    assert ends == [pytest.approx(6.0)]
+    assert watch.ended_with is not None
+    assert (watch.ended_with.steady, watch.ended_with.extended) == (True, False)
+
+
+def test_a_load_that_is_not_steady_at_the_end_of_its_window_continues() -> None:
+    watch = SteadyWatch(6.0, lambda: pytest.fail("the load ended"))
+    for one in intervals([*noisy(20_000, 40, 2), *noisy(100_000, 22, 1)]):
+        watch.on_interval(one)
+    assert watch.ended_with is None
