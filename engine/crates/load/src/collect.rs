@@ -8,22 +8,24 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use weir_net::{Driver, EpollDriver, Errno, Stamping, UringDriver};
+use weir_http::Http1;
+use weir_net::tls::{Client, TlsDriver};
+use weir_net::{Backend as NetBackend, Driver, EpollDriver, Errno, Stamping, UringDriver};
 use weir_plan::{Backend, Plan, Until};
 use weir_record::{
     BestSecond, Event, Hello, Interval, IntervalMerger, IntervalPart, LOOK_EVERY_NS, Record,
     SCHEMA, Slowest, Standstill,
 };
-use weir_tls::Client;
+use weir_schedule::Shard;
 
 use crate::clock::{moment, now_ns, unix_ns};
-use crate::demand::Demand;
-use crate::kernel_clock::KernelClock;
 use crate::prepare::shard;
-use crate::request_log::{Blocks, LogWriter, RequestLog};
-use crate::tally::{First, Pool, Tally};
-use crate::thread::{LoadThread, Opened, Parts, ThreadEnd};
+use crate::recorder::{
+    Blocks, First, KernelClock, LogWriter, Opened, Pool, Recorder, RequestLog, Tally,
+};
+use crate::thread::{LoadThread, Parts, ThreadResult};
 use crate::wait::WaitStrategy;
+use crate::workload::{Demand, Requests, Script, Workload};
 use crate::{LoadError, Prepared, Stop, VERSION};
 
 /// From the decision to start to the start: long enough for every thread to hear of it.
@@ -50,7 +52,7 @@ pub(crate) enum Message {
     /// Something worth knowing happened.
     Event(Event),
     /// The load is over.
-    Done(Box<ThreadEnd>),
+    Done(Box<ThreadResult>),
     /// The thread could not go on.
     Failed(LoadError),
 }
@@ -93,7 +95,7 @@ fn wants_uring(plan: &Plan) -> bool {
     }
 }
 
-fn run_on<D: Driver>(
+fn run_on<D: NetBackend>(
     prepared: &Prepared,
     stop: &Stop,
     begin: &Receiver<u64>,
@@ -150,7 +152,7 @@ struct Shared {
 }
 
 /// The life of one load thread.
-fn run_thread<D: Driver>(
+fn run_thread<D: NetBackend>(
     k: usize,
     prepared: &Prepared,
     stop: &Stop,
@@ -162,62 +164,97 @@ fn run_thread<D: Driver>(
     bind(k, &plan.cpus)?;
     let shard = shard(plan, k);
     let connections = shard.count(plan.load.connections() as u64) as usize;
-    let tally = Tally::new(
+    let mut tally = Tally::new(
         (plan.interval_s * 1e9).round() as u64,
-        prepared.right_statuses(),
         Slowest::new(plan.slowest),
         shared.first,
         shared.pool,
         messages.clone(),
     );
-    let scenario = match &prepared.scenario {
-        None => None,
-        Some(compiled) => {
-            let worker = compiled.worker(shard, plan.seed)?;
-            Some((Arc::clone(compiled), plan.seed, worker))
-        }
-    };
+    if !prepared.tls.is_empty() {
+        tally.clocks.tls_handshake = Some(weir_record::new_histogram());
+    }
+    let has_steps = prepared.scenario.is_some();
+    let log = shared
+        .blocks
+        .map(|blocks| RequestLog::new(blocks, shard, has_steps));
+    let recorder = Recorder::new(
+        tally,
+        log,
+        plan.kernel_timestamps.then(KernelClock::new),
+        plan.until == Some(Until::FirstFailure),
+    );
     let mut driver = D::new(connections).map_err(LoadError::System)?;
     if plan.kernel_timestamps {
         driver.stamp_arrivals();
     }
-    let parts = Parts {
-        driver,
-        requests: prepared.requests.clone(),
-        urls: plan.targets.clone(),
-        endpoints: prepared.endpoints.clone(),
-        keep_alive: plan.keep_alive,
-        pipeline: plan.pipeline,
-        connections,
+    let wiring = Wiring {
         shard,
-        demand: Demand::new(plan, shard),
-        tally,
-        wait: WaitStrategy::of(plan),
-        timeout_ns: (plan.timeout_s * 1e9).round() as u64,
-        until_failure: plan.until == Some(Until::FirstFailure),
-        kernel_clock: plan.kernel_timestamps.then(KernelClock::new),
-        to_head_request: prepared.is_head(),
-        scenario,
-        log: shared
-            .blocks
-            .map(|blocks| RequestLog::new(blocks, connections, shard)),
+        connections,
+        recorder,
     };
     if prepared.tls.is_empty() {
-        return live(LoadThread::new(parts), plan, stop, messages, started);
+        return run_over(driver, wiring, prepared, stop, messages, started);
     }
     let clients: Result<Vec<Client>, _> = prepared.tls.iter().map(Client::new).collect();
     let clients = clients.map_err(|error| LoadError::System(std::io::Error::other(error)))?;
-    let thread = LoadThread::new(parts.secured(clients));
-    live(thread, plan, stop, messages, started)
+    let count = clients.len() as u64;
+    let client_of = (0..connections as u64).map(|slot| (shard.index(slot) % count) as usize);
+    let driver = TlsDriver::new(driver, clients, client_of);
+    run_over(driver, wiring, prepared, stop, messages, started)
 }
 
-fn live<D: Driver>(
-    mut thread: LoadThread<D>,
-    plan: &Plan,
+/// A load thread's share of the load.
+struct Wiring {
+    shard: Shard,
+    connections: usize,
+    recorder: Recorder,
+}
+
+/// Runs a load thread over a driver.
+fn run_over<D: Driver>(
+    mut driver: D,
+    wiring: Wiring,
+    prepared: &Prepared,
     stop: &Stop,
     messages: &Sender<Message>,
     started: &Receiver<u64>,
 ) -> Result<(), LoadError> {
+    let plan = &prepared.plan;
+    let Wiring {
+        shard,
+        connections,
+        recorder,
+    } = wiring;
+    let size = (connections, plan.pipeline, shard);
+    let requests = match &prepared.scenario {
+        None => Requests::new(
+            prepared.requests.clone(),
+            plan.targets.clone(),
+            prepared.right_statuses(),
+            &mut driver,
+            size,
+            prepared.is_head(),
+        ),
+        Some(compiled) => {
+            let worker = compiled.worker(shard, plan.seed)?;
+            let compiled = Arc::clone(compiled);
+            let script = Script::new(compiled, worker, &mut driver, size, plan.seed);
+            Requests::Scenario(Box::new(script))
+        }
+    };
+    let mut thread = LoadThread::<D, Http1>::new(Parts {
+        driver,
+        endpoints: prepared.endpoints.clone(),
+        keep_alive: plan.keep_alive,
+        depth: plan.pipeline,
+        connections,
+        shard,
+        timeout_ns: (plan.timeout_s * 1e9).round() as u64,
+        workload: Workload::new(requests, Demand::new(plan, shard)),
+        recorder,
+        wait: WaitStrategy::of(plan),
+    });
     let opened = thread.open(stop).map_err(LoadError::System)?;
     let _ = messages.send(Message::Opened(opened));
     // The sender is dropped instead when the load is given up.

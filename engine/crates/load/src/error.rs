@@ -7,7 +7,7 @@ use weir_net::{Endpoint, Errno};
 use weir_plan::PlanError;
 use weir_scenario::ScenarioError;
 
-use crate::thread::ConnectFailure;
+use crate::recorder::ConnectFailure;
 
 /// A load that cannot be run.
 #[derive(Debug)]

@@ -1,29 +1,26 @@
 //! One load: a plan in, records out.
 //!
-//! [`Prepared`] is a plan with everything fetched that it refers to (an address, a body, the bytes of the request). [`run`] opens
-//! the connections, starts the clock, and hands over records as they come about. Each load thread owns a shard of the load, its
-//! connections and its histograms, and shares nothing with the others ([`thread`]); what they saw is put together on the thread
-//! that called [`run`] ([`collect`]). This crate never prints and never exits.
+//! [`Prepared`] is a plan with everything that it refers to (an address, a body, the bytes of the request). [`run`] opens the
+//! connections, starts the clock, and emits records. Each load thread owns a shard of the load, its connections and its histograms
+//! ([`thread`]). The thread that called [`run`] merges their records ([`collect`]). This crate never prints and never exits.
+//!
+//! A load thread has five parts: `connections` (which are open and free), `in_flight` (requests without a response), `workload` (what
+//! is sent next, for whom, and when), `recorder` (counts, clocks, request log) and `window` (start, end, open interval).
 
 mod clock;
 mod collect;
-mod connection;
-mod demand;
+mod connections;
 mod error;
-mod fifo;
-mod kernel_clock;
-mod pipelines;
+mod in_flight;
+mod index_list;
 mod prepare;
 mod ramp;
-mod request_log;
-mod requests;
-mod script;
-mod secured;
+mod recorder;
 mod stop;
-mod tally;
 mod thread;
-mod users;
 mod wait;
+mod window;
+mod workload;
 
 pub use collect::{NICE, run};
 pub use error::LoadError;

@@ -5,13 +5,13 @@ use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_net::{Endpoint, MOST_PARTING};
+use weir_http::{Http1Writer, RequestParts, encode_request};
+use weir_net::tls::{Client, Settings, SettingsError};
+use weir_net::{Endpoint, MAX_LINGERING};
 use weir_plan::scenario::Scenario;
 use weir_plan::{Body, Load, Method, Plan, PlanError, Process, Profile, Target, Think, Tls};
 use weir_scenario::{Base, Compiled};
 use weir_schedule::Shard;
-use weir_tls::{Client, Settings, SettingsError};
-use weir_wire::{RequestParts, render_request};
 
 use crate::LoadError;
 
@@ -45,7 +45,7 @@ impl Prepared {
         allow_files(own_connections(&plan), plan.threads)?;
         let body = read_body(plan.request.body.as_ref())?;
         let render = |target: &Target| {
-            render_request(&RequestParts {
+            encode_request::<Http1Writer>(&RequestParts {
                 method: plan.request.method.as_str(),
                 path_and_query: &target.path_and_query,
                 authority: &target.authority,
@@ -142,7 +142,7 @@ fn compile_scenario(plan: &Plan, target: &Target) -> Result<Option<Compiled>, Lo
         keep_alive: plan.keep_alive,
         right_statuses: plan.check.status.as_deref(),
     };
-    let compiled = weir_scenario::compile(scenario, &contents, &base)?;
+    let compiled = weir_scenario::compile::<Http1Writer>(scenario, &contents, &base)?;
     for k in 0..plan.threads {
         compiled.worker(shard(plan, k), plan.seed)?;
     }
@@ -300,7 +300,7 @@ fn resolve(target: &Target, from: Option<IpAddr>) -> Result<SocketAddr, LoadErro
 
 /// Raises the limit of open files as far as the connections need and the system allows.
 fn allow_files(connections: usize, threads: usize) -> Result<(), LoadError> {
-    let others = OTHER_FILES + (threads * MOST_PARTING) as u64;
+    let others = OTHER_FILES + (threads * MAX_LINGERING) as u64;
     let needed = connections as u64 + others;
     weir_sys::limits::raise_open_files(needed);
     let current = weir_sys::limits::max_open_files();

@@ -1,147 +1,94 @@
-//! One load thread: its shard of the load, its connections, its clock readings.
+//! One load thread: the loop, and a request's life from top to bottom. It is due, is written, gets a response or fails, and then its
+//! user is free for the next one.
 //!
-//! Hot path. Rules for a request on an open connection: one send and one receive (see `weir_net`), one clock reading when its
-//! answer has come, which is also the moment its user is free again and writes the next; in an open loop one more, before the
-//! write. No allocation, no lock, no map. What is rare (errors, reconnecting, the ends of intervals) is in functions of its own.
+//! Hot path. Rules for a request on an open connection: one send and one receive (see `weir_net`), and one clock reading when its
+//! response has come, which is also the moment at which its user is free again and writes the next. An open loop reads the clock once
+//! more before the write. No allocation, no lock, no map. Rare events (errors, connecting, ends of intervals) have functions of their
+//! own. A failure only closes its connection: the loop gives the freed user its next request.
 
-mod boundary;
-mod clockwork;
-mod completions;
-mod parts;
-mod pipelined;
-mod reconnect;
+mod failures;
+mod responses;
+mod result;
 mod set_up;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 
-use weir_net::{Driver, Endpoint, Slot, Wait};
-use weir_record::{FirstFailure, Stopped};
-use weir_schedule::Shard;
-use weir_wire::ResponseReader;
+use weir_http::Protocol;
+use weir_net::{Driver, Event, Slot, Wait};
+use weir_record::{ErrorKind, Stopped};
 
+use self::responses::{Reception, Responses};
 use crate::Stop;
 use crate::clock::now_ns;
-use crate::connection::{Connection, Phase};
-use crate::demand::{Demand, Source};
-use crate::fifo::Fifo;
-use crate::kernel_clock::KernelClock;
-use crate::pipelines::Pipelines;
-use crate::request_log::RequestLog;
-use crate::requests::Requests;
-use crate::tally::Tally;
+use crate::connections::{Connections, Phase};
+use crate::in_flight::{InFlight, InFlightRequest};
+use crate::recorder::{Gauges, Recorder};
 use crate::wait::WaitStrategy;
+use crate::window::Window;
+use crate::workload::{Next, UserId, Woken, Workload};
 
-pub(crate) use parts::{ConnectFailure, Opened, Parts, ThreadEnd};
+pub(crate) use result::ThreadResult;
+pub(crate) use set_up::Parts;
 
-/// Connections that are being made at once while the load is set up, and users that are let in between two looks at answers.
+/// Users that start or wake between two looks at events.
 const BATCH: u64 = 64;
 
-/// What a connection is for once it is free.
-enum Next {
-    /// A request that is due, with its intended start.
-    Write(u64),
-    /// Nothing for now: its user thinks, or the load has no more requests for it.
-    Wait,
-    /// Nothing: its user has left.
-    Leave,
-    /// Whatever arrives.
-    Free,
-}
-
-/// See the module's description.
-pub(crate) struct LoadThread<D> {
+/// A load thread.
+pub(crate) struct LoadThread<D, P: Protocol> {
     driver: D,
-    requests: Requests,
-    endpoints: Vec<Endpoint>,
-    keep_alive: bool,
-    /// Whether a request that is due is written at once and alone, as it is unless connections are made for requests or carry
-    /// several at a time.
-    is_plain: bool,
-    connections: Vec<Connection>,
-    connecting: Fifo,
-    idle: Fifo,
-    /// Written, in the order of writing.
-    waiting: Fifo,
-    /// Open loop: with requests on them and room for more.
-    with_room: Fifo,
-    /// The requests of connections that carry several at a time.
-    pipelines: Option<Box<Pipelines>>,
-    /// Where each request is noted when it has ended, if it is.
-    log: Option<Box<RequestLog>>,
-    /// When to try again what could not be connected.
-    retries: BinaryHeap<Reverse<(u64, Slot)>>,
-    /// Slots whose writes the driver gathers: the moment of writing is filled in before the driver waits.
-    gathered: Vec<Slot>,
-    reader: ResponseReader,
-    demand: Demand,
-    tally: Tally,
+    protocol: P,
+    connections: Connections<P::State>,
+    in_flight: InFlight,
+    workload: Workload,
+    recorder: Recorder,
+    window: Window,
     wait: WaitStrategy,
-    timeout_ns: u64,
-    shard: Shard,
-    /// Where an answer's arrival is when the kernel received it; otherwise it is when it was read.
-    kernel_clock: Option<KernelClock>,
-    /// The first failed request ends the load.
-    until_failure: bool,
-    first_failure: Option<FirstFailure>,
-    ports_used_up: bool,
-    /// Requests that were due when rows had run out.
-    unrendered: u64,
-    /// Whether the clock runs. Before, connections are opened and nothing is sent or counted.
-    is_running: bool,
-    opened: Opened,
-    start_ns: u64,
-    end_ns: u64,
-    /// The end of the open interval, or of the load: what happens from here on belongs elsewhere.
-    boundary_ns: u64,
 }
 
-impl<D: Driver> LoadThread<D> {
-    /// Runs the load from a moment to another, or until it is stopped.
+impl<D: Driver, P: Protocol> LoadThread<D, P> {
+    /// Runs the load from a moment for a duration, or until it is stopped.
     pub(crate) fn run(
         mut self,
         start_ns: u64,
         duration_ns: u64,
         stop: &Stop,
-    ) -> io::Result<ThreadEnd> {
+    ) -> io::Result<ThreadResult> {
         sleep_until(start_ns);
         self.start(start_ns, duration_ns);
         let mut busy_ns = 0;
         let mut now = now_ns();
         loop {
             let woke_ns = now;
-            let completed = self.reap();
-            if now >= self.boundary_ns {
+            let handled = self.handle_events();
+            if now >= self.window.boundary_ns {
                 self.cross_boundary(now);
             }
-            let worked = self.tend(now);
-            if completed || worked {
+            let worked = self.run_timers(now);
+            if handled || worked {
                 now = now_ns();
                 busy_ns += now - woke_ns;
             }
-            if now >= self.end_ns || stop.is_requested() || self.is_complete() {
+            if now >= self.window.end_ns || stop.is_requested() || self.is_complete() {
                 break;
             }
-            let is_starting = matches!(self.demand.source, Source::Closed) && self.idle.len() > 0;
+            let is_starting = !self.workload.is_open() && self.connections.first_idle().is_some();
             let deadline_ns = if is_starting { 0 } else { self.deadline_ns() };
-            let wait = self.wait.wait(now, deadline_ns, self.in_flight() > 0);
+            let wait = self.wait.wait(now, deadline_ns, self.in_flight.len() > 0);
             now = self.wait(wait, now, &mut busy_ns)?;
         }
-        if self.first_failure.is_some() {
+        if self.recorder.first_failure.is_some() {
             stop.request(Stopped::FirstFailure);
         }
         Ok(self.finish(now, busy_ns))
     }
 
-    /// Waits and gives the time after it. Where sends are gathered, sending and receiving are done by the kernel inside the wait:
-    /// a look that does not wait comes first then, and its time counts as busy if it had something to do. Where it found answers
-    /// there is no wait, so that a thread with its hands full makes one system call a batch all the same.
+    /// Waits, and returns the time after it. If sends are gathered, the kernel sends and receives inside the wait. Then a poll comes
+    /// first, and its time counts as busy if it had something to do. If the poll found responses there is no wait, so that a busy thread
+    /// makes one system call for each batch.
     #[inline]
     fn wait(&mut self, wait: Wait, now: u64, busy_ns: &mut u64) -> io::Result<u64> {
         if D::GATHERS_SENDS {
-            let sends = !self.gathered.is_empty();
-            self.stamp_gathered(now);
+            let sends = self.in_flight.stamp_gathered(now);
             let completed = self.driver.wait(Wait::Poll)?;
             let looked_ns = now_ns();
             if sends || completed {
@@ -151,7 +98,7 @@ impl<D: Driver> LoadThread<D> {
                 return Ok(looked_ns);
             }
         }
-        for _ in 0..self.wait.looks(wait, self.in_flight() > 0) {
+        for _ in 0..self.wait.looks(wait, self.in_flight.len() > 0) {
             if self.driver.wait(Wait::Poll)? {
                 return Ok(now_ns());
             }
@@ -160,206 +107,385 @@ impl<D: Driver> LoadThread<D> {
         Ok(now_ns())
     }
 
-    /// Everything that is due by the clock and not by a completion. Gives whether there was something.
+    /// Returns the next moment at which a timer fires.
     #[inline]
-    fn tend(&mut self, now: u64) -> bool {
-        let sent = self.act_by_the_clock(now);
-        let let_in = matches!(self.demand.source, Source::Closed)
-            && self.idle.len() > 0
-            && self.let_users_in();
-        let expired = self.expire(now);
-        sent || let_in || expired
+    fn deadline_ns(&self) -> u64 {
+        self.window
+            .boundary_ns
+            .min(self.in_flight.next_timeout_ns())
+            .min(self.connections.next_ns())
+            .min(self.workload.next_ns())
     }
 
-    /// Whether all is done that was asked for.
+    /// Returns whether the whole load is done.
     #[inline]
     fn is_complete(&self) -> bool {
-        self.in_flight() == 0 && self.demand.is_exhausted()
+        self.in_flight.len() == 0 && self.connections.parked() == 0 && self.workload.is_exhausted()
     }
 
-    /// Closed loop, at its start: users come in one after the other, a batch between two looks at the answers of the others.
-    fn let_users_in(&mut self) -> bool {
-        for _ in 0..BATCH {
-            let Some(slot) = self.idle.first() else { break };
-            self.idle.remove(&mut self.connections, slot);
-            self.go_on(slot, now_ns());
+    /// Does what is due by the clock and not by an event. Returns whether there was something.
+    #[inline]
+    fn run_timers(&mut self, now: u64) -> bool {
+        let sent = self.send_due(now);
+        let started = !self.workload.is_open() && self.start_users();
+        let expired = self.expire(now);
+        sent || started || expired
+    }
+
+    // A request is due: at once for a free user of a closed loop, by the clock for arrivals and for users with a time of their own.
+
+    /// Sends what is due by the clock. What is due after the end of the load is not sent, however late this call is.
+    #[inline]
+    fn send_due(&mut self, now: u64) -> bool {
+        let now = self.window.clamp(now);
+        let sent = self.workload.is_open() && self.send_arrivals(now);
+        let woke = self.workload.has_own_time() && self.wake_users(now);
+        sent || woke
+    }
+
+    /// Open loop: each due arrival takes an idle connection, or else the one that has had room longest.
+    #[inline]
+    fn send_arrivals(&mut self, now: u64) -> bool {
+        self.recorder.tally.counts.due += self.workload.arrive(now);
+        let mut sent = false;
+        while let Some(slot) = self.connections.first_idle() {
+            let Some(intended_ns) = self.workload.take_queued(UserId::on(slot)) else {
+                return sent;
+            };
+            self.connections.use_idle(slot);
+            self.send(slot, intended_ns, now_ns());
+            sent = true;
+        }
+        while self.workload.queued() > 0 {
+            let Some(slot) = self.connections.next_with_room() else {
+                break;
+            };
+            if let Some(intended_ns) = self.workload.take_queued(UserId::on(slot)) {
+                self.send(slot, intended_ns, now_ns());
+                sent = true;
+            }
+        }
+        sent
+    }
+
+    /// Users for whom a moment has come, a batch at most.
+    fn wake_users(&mut self, now: u64) -> bool {
+        for woken in 0..BATCH {
+            match self.workload.wake(now) {
+                None => return woken > 0,
+                Some(Woken::Send(user, intended_ns)) => {
+                    self.recorder.tally.counts.due += 1;
+                    self.send(user.slot(), intended_ns, now_ns());
+                }
+                Some(Woken::Leave(user)) => self.leave(user.slot()),
+            }
         }
         true
     }
 
-    /// An open connection is free: it gets its user's next request, or the oldest of the queue, or waits.
+    /// Closed loop, at its start: users come one after the other, a batch between two looks at the responses of the others.
+    fn start_users(&mut self) -> bool {
+        let mut any = false;
+        for _ in 0..BATCH {
+            let Some(slot) = self.connections.first_idle() else {
+                break;
+            };
+            self.connections.use_idle(slot);
+            self.go_on(slot, now_ns());
+            any = true;
+        }
+        any
+    }
+
+    /// A user leaves with its connection.
+    fn leave(&mut self, slot: Slot) {
+        if self.connections.phase(slot) == Phase::Away {
+            self.driver.close(slot);
+            self.connections.close(slot);
+        }
+        self.workload.user_left(UserId::on(slot));
+    }
+
+    /// The user of a connection is free, or the connection has room: it takes what comes next.
     #[inline]
     fn go_on(&mut self, slot: Slot, now: u64) {
-        match self.next_of(slot, now) {
-            Next::Write(intended_ns) => self.send(slot, intended_ns, now),
-            Next::Free => self.serve_queue(slot, now),
-            Next::Wait => self.connections[slot as usize].phase = Phase::Thinking,
+        let is_open = !matches!(
+            self.connections.phase(slot),
+            Phase::Closed | Phase::Connecting
+        );
+        let mut written = 0;
+        while self.in_flight.has_room(slot) {
+            let intended_ns = match self.next(slot, now) {
+                Ok(intended_ns) => intended_ns,
+                Err(next) if is_open => {
+                    self.flush(slot, written);
+                    return self.rest(slot, next);
+                }
+                Err(next) => return self.rest_closed(slot, next, now),
+            };
+            if !(is_open && self.connections.keep_alive) {
+                return self.send(slot, intended_ns, now);
+            }
+            written += u32::from(self.write(slot, intended_ns, now));
+        }
+        self.flush(slot, written);
+    }
+
+    /// Returns the intended start of the next request of a free user, or what the user does instead.
+    #[inline]
+    fn next(&mut self, slot: Slot, now: u64) -> Result<u64, Next> {
+        let user = UserId::on(slot);
+        match self.workload.next(user, now) {
+            Next::Send(intended_ns) => {
+                self.recorder.tally.counts.due += 1;
+                Ok(intended_ns)
+            }
+            Next::Queue => self.workload.take_queued(user).ok_or(Next::Queue),
+            next => Err(next),
+        }
+    }
+
+    /// Nothing is to be sent on an open connection now.
+    fn rest(&mut self, slot: Slot, next: Next) {
+        if self.in_flight.count(slot) > 0 {
+            return;
+        }
+        match next {
+            Next::Queue => self.connections.let_idle(slot),
             Next::Leave => {
-                self.connections[slot as usize].phase = Phase::Closed;
-                self.driver.close(slot);
-                self.user_left(slot);
+                self.connections.get(slot).phase = Phase::Away;
+                self.leave(slot);
             }
+            Next::Send(_) | Next::Wait => self.connections.get(slot).phase = Phase::Away,
         }
     }
 
-    /// What the user of a connection does next, who is free. A request of the open loop's queue stays there.
-    #[inline]
-    fn next_of(&mut self, slot: Slot, now: u64) -> Next {
-        if self.demand.users.is_some() {
-            return self.next_of_user(slot, now);
-        }
-        if matches!(self.demand.source, Source::Open { .. }) {
-            return Next::Free;
-        }
-        if !self.take_one(slot) {
-            return Next::Wait;
-        }
-        self.tally.counts.due += 1;
-        Next::Write(now)
-    }
-
-    /// Takes one request from those that the load may have; false if it has no more, or the connection's user has none.
-    #[inline]
-    fn take_one(&mut self, slot: Slot) -> bool {
-        if self.requests.are_done(slot) {
-            self.demand.end();
-        }
-        self.demand.take_one()
-    }
-
-    /// The user of a connection has left: the next one begins anew.
-    fn user_left(&mut self, slot: Slot) {
-        if let Some(script) = self.requests.script() {
-            script.restart(slot);
+    /// Nothing is to be sent on a connection that is not open.
+    fn rest_closed(&mut self, slot: Slot, next: Next, now: u64) {
+        match next {
+            Next::Queue if self.connections.phase(slot) == Phase::Connecting => {}
+            // For the arrivals to come.
+            Next::Queue if self.connections.keep_alive => self.connect(slot, now),
+            Next::Queue => self.connections.let_idle(slot),
+            Next::Leave => self.workload.user_left(UserId::on(slot)),
+            // A user who is away has the connection made again when it sends again.
+            Next::Send(_) | Next::Wait => {}
         }
     }
 
-    /// Gives a connection that is nobody's the oldest arrival of the queue, or lets it wait for one.
-    #[inline]
-    fn serve_queue(&mut self, slot: Slot, now: u64) {
-        match self.demand.take_from_queue() {
-            Some(due_ns) => self.begin(slot, due_ns, now),
-            None => self.let_idle(slot),
-        }
-    }
-
-    /// An arrival has got its connection.
-    #[inline]
-    fn begin(&mut self, slot: Slot, due_ns: u64, now: u64) {
-        if let Some(users) = &mut self.demand.users {
-            users.begin_session(slot, due_ns);
-            if let Some(script) = self.requests.script() {
-                script.restart(slot);
-            }
-        }
-        self.send(slot, self.start_ns + due_ns, now);
-    }
-
-    fn let_idle(&mut self, slot: Slot) {
-        self.connections[slot as usize].phase = Phase::Idle;
-        self.idle.push(&mut self.connections, slot);
-    }
-
-    /// A connection has been made.
-    fn use_new_connection(&mut self, slot: Slot, now: u64) {
-        let connection = &mut self.connections[slot as usize];
-        if !self.is_running {
-            self.let_idle(slot);
-        } else if connection.has_request {
-            connection.has_request = false;
-            self.demand.waiting -= 1;
-            let intended_ns = connection.intended_ns;
-            match self.pipelines {
-                None => self.write(slot, intended_ns, now),
-                Some(_) => self.write_pipelined(slot, intended_ns, now),
-            }
-        } else if matches!(self.demand.source, Source::Open { .. }) {
-            self.serve_queue(slot, now);
-        } else {
-            connection.phase = Phase::Thinking;
-        }
-    }
-
-    /// Writes a request on its connection, which without keep-alive is made for it.
+    /// Sends a request. It waits for its connection if that is not open; without keep-alive every request has its own.
     #[inline]
     fn send(&mut self, slot: Slot, intended_ns: u64, now: u64) {
-        if self.is_plain {
-            self.write(slot, intended_ns, now);
-        } else if self.pipelines.is_some() {
-            self.write_pipelined(slot, intended_ns, now);
-        } else {
-            self.let_request_wait(slot, intended_ns);
-            self.connect(slot, now);
-        }
-    }
-
-    #[inline]
-    fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) {
-        let Some(length) = self.requests.send(slot, &mut self.driver) else {
-            return self.no_row_left(slot);
-        };
-        let connection = &mut self.connections[slot as usize];
-        connection.phase = Phase::Waiting;
-        connection.intended_ns = intended_ns;
-        connection.since_ns = now;
-        connection.first_byte_ns = 0;
-        connection.requests = connection.requests.saturating_add(1);
-        self.waiting.push(&mut self.connections, slot);
-        self.tally.counts.sent += 1;
-        self.tally.counts.bytes_sent += length;
-        if let Some(log) = &mut self.log {
-            log.sent(slot, length);
-        }
-        if D::GATHERS_SENDS {
-            self.gathered.push(slot);
-        }
-    }
-
-    /// A request is due and there is no row for it: nothing becomes due any more.
-    #[cold]
-    fn no_row_left(&mut self, slot: Slot) {
-        self.demand.end();
-        self.unrendered += 1;
-        self.connections[slot as usize].phase = Phase::Thinking;
-    }
-
-    /// The driver is about to write what it gathered: this is the moment of the actual write.
-    #[inline]
-    fn stamp_gathered(&mut self, now: u64) {
-        for slot in self.gathered.drain(..) {
-            let connection = &mut self.connections[slot as usize];
-            if connection.phase == Phase::Waiting {
-                connection.since_ns = now;
-            } else if let Some(pipelines) = &mut self.pipelines {
-                pipelines.stamp(slot, now);
+        match self.connections.phase(slot) {
+            Phase::Connecting => self.connections.park(slot, intended_ns),
+            Phase::Idle | Phase::Away | Phase::Busy if self.connections.keep_alive => {
+                let written = self.write(slot, intended_ns, now);
+                self.flush(slot, u32::from(written));
+            }
+            _ => {
+                self.connections.park(slot, intended_ns);
+                self.connect(slot, now);
             }
         }
     }
 
-    /// The next moment at which something is due by the clock.
+    /// Writes a request behind the others of its connection. Returns whether there was one: rows may have run out.
     #[inline]
-    fn deadline_ns(&self) -> u64 {
-        let since = |slot: Option<Slot>| {
-            slot.map_or(u64::MAX, |slot| {
-                self.connections[slot as usize].since_ns + self.timeout_ns
-            })
+    fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) -> bool {
+        let Some(prepared) = self.workload.prepare(UserId::on(slot)) else {
+            self.workload.end();
+            self.recorder.unrendered += 1;
+            return false;
         };
-        let mut deadline_ns = self
-            .boundary_ns
-            .min(since(self.waiting.first()))
-            .min(since(self.connecting.first()));
-        let oldest = self.pipelines.as_ref().and_then(|all| all.oldest());
-        if let Some((_, asked)) = oldest {
-            deadline_ns = deadline_ns.min(asked.written_ns + self.timeout_ns);
+        let request = InFlightRequest::written(intended_ns, prepared, now);
+        let id = self.in_flight.push(slot, request);
+        if D::GATHERS_SENDS {
+            self.in_flight.gather(id);
         }
-        if let Some(Reverse((at_ns, _))) = self.retries.peek() {
-            deadline_ns = deadline_ns.min(*at_ns);
+        self.recorder.sent(prepared.bytes);
+        true
+    }
+
+    /// Sends the written requests of a connection together.
+    #[inline]
+    fn flush(&mut self, slot: Slot, written: u32) {
+        if written > 0 {
+            self.workload.send(slot, written, &mut self.driver);
+            let connection = self.connections.get(slot);
+            connection.requests = connection.requests.saturating_add(written);
+            connection.phase = Phase::Busy;
         }
-        deadline_ns.min(self.start_ns.saturating_add(self.demand.next_ns()))
+        if self.in_flight.is_pipelined() {
+            let has_room = self.in_flight.count(slot) > 0 && self.in_flight.has_room(slot);
+            self.connections.update_room(slot, has_room);
+        }
+    }
+
+    // Events of connections: made, bytes, end, failure.
+
+    fn connect(&mut self, slot: Slot, now: u64) {
+        let endpoint = self.connections.begin(slot, now);
+        self.driver.connect(slot, endpoint);
+    }
+
+    /// Handles all events of the last wait. Returns whether there was one.
+    #[inline]
+    fn handle_events(&mut self) -> bool {
+        let mut any = false;
+        while let Some(event) = self.driver.next() {
+            any = true;
+            let now = now_ns();
+            if now >= self.window.boundary_ns {
+                if now >= self.window.end_ns {
+                    // A response after the end is too late. The other events are not looked at.
+                    return any;
+                }
+                let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
+                self.recorder.cross_boundary(&mut self.window, now, gauges);
+            }
+            match event {
+                Event::Received {
+                    slot,
+                    bytes,
+                    stamp_unix_ns,
+                } => {
+                    let mut responses = Responses {
+                        protocol: &mut self.protocol,
+                        connections: &mut self.connections,
+                        in_flight: &mut self.in_flight,
+                        workload: &mut self.workload,
+                        recorder: &mut self.recorder,
+                        window: &self.window,
+                        slot,
+                        now,
+                    };
+                    let reception = responses.receive(bytes, stamp_unix_ns);
+                    self.received(slot, reception, now);
+                }
+                Event::Connected {
+                    slot,
+                    handshake_began_ns,
+                } => self.connected(slot, handshake_began_ns, now),
+                Event::Ended { slot } => self.ended(slot, now),
+                Event::Failed { slot, errno, text } => self.failed(slot, errno, text, now),
+            }
+            while let Some(slot) = self.connections.next_freed() {
+                self.go_on(slot, now);
+            }
+            // Many events take longer than the gap between two arrivals, which do not wait for the rest.
+            if self.window.is_running && now >= self.workload.next_ns() {
+                self.send_due(now);
+            }
+        }
+        any
+    }
+
+    fn connected(&mut self, slot: Slot, handshake_began_ns: Option<u64>, now: u64) {
+        let began_ns = self.connections.open(slot, now);
+        self.recorder.connected(began_ns, handshake_began_ns, now);
+        if !self.window.is_running {
+            return self.connections.let_idle(slot);
+        }
+        if let Some(intended_ns) = self.connections.take_parked(slot) {
+            let written = self.write(slot, intended_ns, now);
+            self.flush(slot, u32::from(written));
+            if self.workload.is_open() || !self.connections.keep_alive {
+                return;
+            }
+        } else if !self.workload.is_open() {
+            return;
+        }
+        if self.in_flight.has_room(slot) && self.connections.keep_alive {
+            self.go_on(slot, now);
+        }
+    }
+
+    /// Responses have come, or bytes that are none.
+    #[inline]
+    fn received(&mut self, slot: Slot, reception: Reception, now: u64) {
+        match reception {
+            Reception::More => {}
+            Reception::Free => {
+                if self.in_flight.count(slot) == 0 && self.driver.has_unsent(slot) {
+                    // The server has responded before it had the whole request.
+                    self.driver.close(slot);
+                    self.connections.close(slot);
+                }
+                self.go_on(slot, now);
+            }
+            Reception::Closing { by_server } => self.close_after(slot, by_server, now),
+            Reception::Broken(kind, detail) => self.fail_connection(slot, kind, now, &detail),
+            Reception::Unrequested => self.unrequested(slot, now),
+            Reception::FirstFailure => self.end_load(now),
+        }
+    }
+
+    /// The last response was the last of its connection.
+    fn close_after(&mut self, slot: Slot, by_server: bool, now: u64) {
+        if self.in_flight.count(slot) > 0 {
+            return self.fail_connection(slot, ErrorKind::Reset, now, CLOSED);
+        }
+        if by_server && !self.driver.has_unsent(slot) {
+            self.driver.close_after_peer(slot);
+        } else {
+            self.driver.close(slot);
+        }
+        self.connections.close(slot);
+        self.go_on(slot, now);
+    }
+
+    /// The server sends no more.
+    fn ended(&mut self, slot: Slot, now: u64) {
+        if self.connections.phase(slot) != Phase::Busy {
+            return self.idle_closed(slot, now);
+        }
+        let mut responses = Responses {
+            protocol: &mut self.protocol,
+            connections: &mut self.connections,
+            in_flight: &mut self.in_flight,
+            workload: &mut self.workload,
+            recorder: &mut self.recorder,
+            window: &self.window,
+            slot,
+            now,
+        };
+        let reception = responses.end_of_stream();
+        self.received(slot, reception, now);
+    }
+
+    #[cold]
+    fn cross_boundary(&mut self, now: u64) {
+        let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
+        self.recorder.cross_boundary(&mut self.window, now, gauges);
     }
 }
 
-/// Sleeps short of a moment and spins the rest: until then the CPU is the server's, if it has no other.
+/// Why requests behind a response have none.
+const CLOSED: &str = "connection closed by the server behind a response, with requests unanswered";
+
+/// Returns the gauges of a thread at a moment.
+fn gauges<S: Default>(
+    connections: &Connections<S>,
+    in_flight: &InFlight,
+    workload: &Workload,
+) -> impl Fn(u64) -> Gauges + use<S> {
+    // The request that was written first is, but for the queue of a full connection, also the one that was due first.
+    let written = in_flight.oldest().map(|request| request.intended_ns);
+    let moments = [
+        written,
+        connections.oldest_parked_ns(),
+        workload.oldest_queued_ns(),
+    ];
+    let oldest_ns = moments.into_iter().flatten().min().unwrap_or(u64::MAX);
+    let (in_flight, queued) = (in_flight.len(), connections.parked() + workload.queued());
+    move |at_ns| Gauges {
+        in_flight,
+        queued,
+        oldest_age_ns: at_ns.saturating_sub(oldest_ns),
+    }
+}
+
+/// Sleeps until shortly before a moment and spins the rest: until then the CPU is the server's, if the server has no other.
 fn sleep_until(at_ns: u64) {
     const SPIN_NS: u64 = 500_000;
     let sleep_ns = at_ns.saturating_sub(now_ns()).saturating_sub(SPIN_NS);

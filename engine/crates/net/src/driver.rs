@@ -1,4 +1,4 @@
-//! The interface that every back end gives.
+//! The interface of all drivers.
 
 use std::io;
 
@@ -31,38 +31,97 @@ pub enum Wait {
     AboutNs(u64),
 }
 
-/// Something that came of what was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Completion {
-    /// A connection was made.
-    Connected(Slot),
-    /// Bytes came; [`Driver::received`] has them until the next call to [`Driver::next`].
-    Received(Slot),
-    /// The peer will send nothing more. Reported once; the connection stays open until it is closed.
-    Ended(Slot),
+/// Something that happened to a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The connection was made.
+    Connected {
+        /// The connection.
+        slot: Slot,
+        /// When TCP was connected, if a TLS handshake came after it (nanoseconds of CLOCK_MONOTONIC).
+        handshake_began_ns: Option<u64>,
+    },
+    /// Bytes came.
+    Received {
+        /// The connection.
+        slot: Slot,
+        /// The bytes.
+        bytes: &'a [u8],
+        /// When the kernel received the last of their packets, in nanoseconds since 1970. `None` without [`Driver::stamp_arrivals`],
+        /// and sometimes with it.
+        stamp_unix_ns: Option<u64>,
+    },
+    /// The peer sends no more. Reported once; the connection stays open until it is closed.
+    Ended {
+        /// The connection.
+        slot: Slot,
+    },
     /// The connection could not be made, or it broke. The slot is free again.
+    Failed {
+        /// The connection.
+        slot: Slot,
+        /// Why.
+        errno: Errno,
+        /// Why, if the number does not say it.
+        text: Option<String>,
+    },
+}
+
+/// An event without what it lends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Completion {
+    Connected(Slot),
+    Received(Slot),
+    Ended(Slot),
     Failed(Slot, Errno),
 }
 
-/// A back end: connections in, completions out.
-///
-/// The rhythm is `wait`, then `next` until there is none, with `connect`, `send` and `close` in between; what was asked for is
-/// under way at the latest when `wait` is called again.
-pub trait Driver: Sized {
-    /// The name that records give it.
+impl Completion {
+    /// Adds what the event lends.
+    #[inline]
+    pub(crate) fn with<'a>(self, bytes: &'a [u8], stamp_unix_ns: Option<u64>) -> Event<'a> {
+        match self {
+            Self::Received(slot) => Event::Received {
+                slot,
+                bytes,
+                stamp_unix_ns,
+            },
+            Self::Connected(slot) => Event::Connected {
+                slot,
+                handshake_began_ns: None,
+            },
+            Self::Ended(slot) => Event::Ended { slot },
+            Self::Failed(slot, errno) => Event::Failed {
+                slot,
+                errno,
+                text: None,
+            },
+        }
+    }
+}
+
+/// A driver that talks to the kernel.
+pub trait Backend: Driver + Sized {
+    /// Its name in plans and records.
     const NAME: &'static str;
 
-    /// Whether sends are gathered until `wait`. If so, the moment of a write is the moment before `wait` and not that of `send`,
-    /// and a part of the work is done inside `wait`.
-    const GATHERS_SENDS: bool;
-
-    /// A driver for slots `0..capacity`.
+    /// Returns a driver for slots `0..capacity`.
     ///
     /// # Errors
-    /// When the kernel does not give what it needs.
+    /// When the kernel does not provide what it needs.
     fn new(capacity: usize) -> io::Result<Self>;
+}
 
-    /// From here on the kernel stamps what comes on connections that are made, which are of TCP; see [`Self::received_at_unix_ns`].
+/// Connections: requests to connect and to send go in, events come out.
+///
+/// The rhythm is `wait`, then `next` until it returns `None`, with `connect`, `send` and `close` in between. The kernel has them all
+/// when `wait` is called again.
+pub trait Driver {
+    /// Whether sends are gathered until `wait`. If so, a write happens at the beginning of `wait` and not in `send`, and `wait` does
+    /// a part of the work.
+    const GATHERS_SENDS: bool;
+
+    /// Asks the kernel to stamp the packets of TCP connections that are made from now on.
     fn stamp_arrivals(&mut self);
 
     /// Keeps bytes to be sent later.
@@ -71,50 +130,31 @@ pub trait Driver: Sized {
     /// Starts a connection on a free slot. Ends in `Connected` or `Failed`.
     fn connect(&mut self, slot: Slot, endpoint: &Endpoint);
 
-    /// Sends a payload. Nothing is reported when it worked; `Failed` when not.
+    /// Sends a payload. Reports `Failed` if this fails, and nothing otherwise.
     fn send(&mut self, slot: Slot, payload: Payload);
 
-    /// Sends bytes of which there is only this one request; they are copied where they must live on. As [`Self::send`] otherwise.
+    /// Sends bytes as [`Self::send`] does; they are copied if they must live on. The last send of the slot must be over.
     fn send_once(&mut self, slot: Slot, bytes: &[u8]);
 
-    /// Sends bytes behind whatever is still unsent, as the records of TLS are. Not to be mixed with the others on a connection.
+    /// Sends bytes behind all unsent ones of the slot. A connection uses either this function or the other two.
     fn send_bytes(&mut self, slot: Slot, bytes: &[u8]);
 
-    /// Whether a part of what was sent on the slot has not been taken by the kernel yet.
+    /// Returns whether the kernel has not taken all sent bytes of the slot yet.
     fn has_unsent(&self, slot: Slot) -> bool;
 
-    /// Closes a connection, or the attempt at one. Nothing is reported about the slot any more, until it is used again.
+    /// Closes a connection, or the attempt to make one. The slot has no more events until it is used again.
     fn close(&mut self, slot: Slot);
 
-    /// As [`Self::close`], of a connection that the peer has said it will close: it is kept open until the peer has done so, for a
-    /// tenth of a second or until the next wait after it, so that its port is free for another one. The slot is free at once.
+    /// Closes a connection that the peer has promised to close: it stays open until the peer has closed it, so that its port is free
+    /// again, for a tenth of a second at most. The slot is free at once.
     fn close_after_peer(&mut self, slot: Slot);
 
-    /// Waits until something completes. Gives whether anything may have.
+    /// Waits until something happens. Returns whether there may be events.
     ///
     /// # Errors
-    /// When waiting itself fails; being interrupted by a signal is not an error.
+    /// When waiting itself fails; an interruption by a signal is no error.
     fn wait(&mut self, wait: Wait) -> io::Result<bool>;
 
-    /// The next completion, or nothing until the next `wait`.
-    fn next(&mut self) -> Option<Completion>;
-
-    /// The bytes of the last `Received`.
-    fn received(&self) -> &[u8];
-
-    /// When the kernel received the bytes of the last `Received`, those of several packets when it received the last one; as time of
-    /// day, in nanoseconds since 1970. Nothing unless it was asked to stamp them, and perhaps not even then.
-    fn received_at_unix_ns(&self) -> Option<u64> {
-        None
-    }
-
-    /// What the last `Failed` was about, where its number does not say it.
-    fn failure_text(&self) -> Option<&str> {
-        None
-    }
-
-    /// When the connection of the last `Connected` had been made, if more was to be done since: the handshake of TLS.
-    fn handshake_began_ns(&self) -> Option<u64> {
-        None
-    }
+    /// Returns the next event, `None` if there is none until the next `wait`.
+    fn next(&mut self) -> Option<Event<'_>>;
 }

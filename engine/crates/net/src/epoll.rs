@@ -10,15 +10,16 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags};
 
+use crate::driver::Completion;
+use crate::linger::Lingering;
 use crate::message::receive_message;
-use crate::parting::Parting;
 use crate::socket::{connect_error, start_connecting};
-use crate::{Completion, Driver, Endpoint, Payload, Slot, Wait};
+use crate::{Backend, Driver, Endpoint, Event, Payload, Slot, Wait};
 
 /// Large enough that most answers come in one piece, small enough to stay in the cache.
 const RECEIVE_BYTES: usize = 64 * 1024;
@@ -65,12 +66,12 @@ struct Place {
     socket: Option<Socket>,
 }
 
-/// See the module's description.
+/// The back end for every Linux: readiness dressed as completions.
 pub struct EpollDriver {
     epoll: OwnedFd,
     places: Vec<Place>,
     payloads: Vec<Vec<u8>>,
-    events: Vec<Event>,
+    events: Vec<epoll::Event>,
     /// The next event to look at.
     position: usize,
     /// A socket that may have more to read than was reported.
@@ -81,7 +82,7 @@ pub struct EpollDriver {
     later: Vec<(Slot, u32)>,
     /// Those of the turn before, to be read on now.
     resumed: Vec<(Slot, u32)>,
-    parting: Parting,
+    lingering: Lingering,
     /// Failures that were seen while asking, to be reported by `next`.
     failures: Vec<(Slot, u32, Errno)>,
     buffer: Vec<u8>,
@@ -92,9 +93,8 @@ pub struct EpollDriver {
     received_at: Option<u64>,
 }
 
-impl Driver for EpollDriver {
+impl Backend for EpollDriver {
     const NAME: &'static str = "epoll";
-    const GATHERS_SENDS: bool = false;
 
     fn new(capacity: usize) -> io::Result<Self> {
         Ok(Self {
@@ -107,7 +107,7 @@ impl Driver for EpollDriver {
             reads: 0,
             later: Vec::new(),
             resumed: Vec::new(),
-            parting: Parting::default(),
+            lingering: Lingering::default(),
             failures: Vec::new(),
             buffer: vec![0; RECEIVE_BYTES],
             received: 0,
@@ -115,6 +115,10 @@ impl Driver for EpollDriver {
             received_at: None,
         })
     }
+}
+
+impl Driver for EpollDriver {
+    const GATHERS_SENDS: bool = false;
 
     fn stamp_arrivals(&mut self) {
         self.stamps = true;
@@ -198,7 +202,7 @@ impl Driver for EpollDriver {
         let data = event_data(slot, self.places[slot as usize].generation);
         let socket = self.give_up(slot);
         if let Some(socket) = socket.filter(|socket| !socket.is_ending) {
-            self.parting.keep(data.u64(), socket.descriptor);
+            self.lingering.keep(data.u64(), socket.descriptor);
         }
     }
 
@@ -206,7 +210,7 @@ impl Driver for EpollDriver {
         self.events.clear();
         self.position = 0;
         self.resumed.append(&mut self.later);
-        while self.parting.overdue().is_some() {}
+        while self.lingering.overdue().is_some() {}
         let timeout = match wait {
             _ if self.has_own_work() => timespec(0),
             Wait::Poll => timespec(0),
@@ -233,81 +237,84 @@ impl Driver for EpollDriver {
     }
 
     #[inline]
-    fn next(&mut self) -> Option<Completion> {
+    fn next(&mut self) -> Option<Event<'_>> {
+        let completion = self.advance()?;
+        Some(completion.with(&self.buffer[..self.received], self.received_at))
+    }
+}
+
+impl EpollDriver {
+    /// Takes what comes next: more of a socket that may have more, an event of epoll, a socket that had its turn, a failed send.
+    #[inline]
+    fn advance(&mut self) -> Option<Completion> {
         loop {
-            if let Some(slot) = self.reading {
-                if let Some(completion) = self.read_on(slot) {
-                    return Some(completion);
+            let completion = if let Some(slot) = self.reading {
+                self.read_on(slot)
+            } else {
+                self.reads = 0;
+                if let Some(&event) = self.events.get(self.position) {
+                    self.position += 1;
+                    self.on_event(event)
+                } else if let Some((slot, generation)) = self.resumed.pop() {
+                    let is_current = self.places[slot as usize].generation == generation;
+                    self.reading = is_current.then_some(slot);
+                    None
+                } else {
+                    return self.next_failure();
                 }
-                continue;
-            }
-            self.reads = 0;
-            let Some(event) = self.events.get(self.position) else {
-                if let Some((slot, generation)) = self.resumed.pop() {
-                    if self.places[slot as usize].generation == generation {
-                        self.reading = Some(slot);
-                    }
-                    continue;
-                }
-                return self.next_failure();
             };
-            self.position += 1;
-            let (slot, generation) = slot_of(event.data);
-            let flags = event.flags;
-            let place = &mut self.places[slot as usize];
-            let Some(socket) = place
-                .socket
-                .as_mut()
-                .filter(|_| place.generation == generation)
-            else {
-                if flags.intersects(ENDED) {
-                    self.parting.ended(event.data.u64());
-                }
-                continue;
-            };
-            socket.is_ending |= flags.intersects(ENDED);
-            if socket.state == State::Connecting {
-                if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
-                    if let Some(errno) = connect_error(&socket.descriptor) {
-                        place.socket = None;
-                        return Some(Completion::Failed(slot, errno));
-                    }
-                }
-                if flags.intersects(EventFlags::OUT | EventFlags::ERR | EventFlags::HUP) {
-                    socket.state = State::Open;
-                    // The edge may be of what came after the connection, too.
-                    if flags.intersects(EventFlags::IN | ENDED) {
-                        self.reading = Some(slot);
-                    }
-                    return Some(Completion::Connected(slot));
-                }
-                continue;
-            }
-            if socket.unsent.is_some() && flags.contains(EventFlags::OUT) {
-                self.send_rest(slot);
-            }
-            if flags.intersects(ENDED) {
-                self.reading = Some(slot);
-            } else if flags.contains(EventFlags::IN) {
-                if let Some(completion) = self.read(slot) {
-                    return Some(completion);
-                }
+            if completion.is_some() {
+                return completion;
             }
         }
     }
 
     #[inline]
-    fn received(&self) -> &[u8] {
-        &self.buffer[..self.received]
+    fn on_event(&mut self, event: epoll::Event) -> Option<Completion> {
+        let (slot, generation) = slot_of(event.data);
+        let flags = event.flags;
+        let place = &mut self.places[slot as usize];
+        let is_current = place.generation == generation;
+        let Some(socket) = place.socket.as_mut().filter(|_| is_current) else {
+            if flags.intersects(ENDED) {
+                self.lingering.ended(event.data.u64());
+            }
+            return None;
+        };
+        socket.is_ending |= flags.intersects(ENDED);
+        if socket.state == State::Connecting {
+            return self.on_connecting(slot, flags);
+        }
+        if socket.unsent.is_some() && flags.contains(EventFlags::OUT) {
+            self.send_rest(slot);
+        }
+        if flags.intersects(ENDED) {
+            self.reading = Some(slot);
+        } else if flags.contains(EventFlags::IN) {
+            return self.read(slot);
+        }
+        None
     }
 
-    #[inline]
-    fn received_at_unix_ns(&self) -> Option<u64> {
-        self.received_at
+    fn on_connecting(&mut self, slot: Slot, flags: EventFlags) -> Option<Completion> {
+        let socket = &mut self.places[slot as usize].socket;
+        if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
+            if let Some(errno) = connect_error(&socket.as_ref()?.descriptor) {
+                *socket = None;
+                return Some(Completion::Failed(slot, errno));
+            }
+        }
+        if !flags.intersects(EventFlags::OUT | EventFlags::ERR | EventFlags::HUP) {
+            return None;
+        }
+        socket.as_mut()?.state = State::Open;
+        // The edge may also tell of bytes that came after the connection.
+        if flags.intersects(EventFlags::IN | ENDED) {
+            self.reading = Some(slot);
+        }
+        Some(Completion::Connected(slot))
     }
-}
 
-impl EpollDriver {
     /// Empties a slot. What was seen of its connection is out of date.
     fn give_up(&mut self, slot: Slot) -> Option<Socket> {
         let place = &mut self.places[slot as usize];

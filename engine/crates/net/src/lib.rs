@@ -7,16 +7,17 @@
 mod driver;
 mod endpoint;
 mod epoll;
+mod linger;
 mod message;
-mod parting;
 mod socket;
 mod stamps;
+pub mod tls;
 mod uring;
 
-pub use driver::{Completion, Driver, Payload, Slot, Wait};
+pub use driver::{Backend, Driver, Event, Payload, Slot, Wait};
 pub use endpoint::Endpoint;
 pub use epoll::EpollDriver;
-pub use parting::MOST_PARTING;
+pub use linger::MAX_LINGERING;
 pub use rustix::io::Errno;
 pub use stamps::Stamping;
 pub use uring::UringDriver;

@@ -13,10 +13,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{self, Shutdown};
 
-use self::ring::{Incoming, Outgoing, Ring};
-use crate::parting::Parting;
+use self::ring::{Completed, Incoming, Outgoing, Ring};
+use crate::driver::Completion;
+use crate::linger::Lingering;
 use crate::socket::{connect_error, start_connecting};
-use crate::{Completion, Driver, Endpoint, Payload, Slot, Wait};
+use crate::{Backend, Driver, Endpoint, Event, Payload, Slot, Wait};
 
 /// A payload up to this size fits into any socket's send buffer, so that nobody needs to know when it was taken.
 const SMALL_BYTES: usize = 16 * 1024;
@@ -53,7 +54,7 @@ struct Place {
     socket: Option<Socket>,
 }
 
-/// See the module's description.
+/// The back end on io_uring.
 pub struct UringDriver {
     ring: Ring,
     places: Vec<Place>,
@@ -63,7 +64,7 @@ pub struct UringDriver {
     once: Vec<&'static [Cell<u8>]>,
     /// Descriptors that requests which are not submitted yet may name: closed after the next submission.
     closing: Vec<OwnedFd>,
-    parting: Parting,
+    lingering: Lingering,
     failures: Vec<(Slot, u32, Errno)>,
     /// Whether the kernel stamps what comes.
     stamps: bool,
@@ -71,9 +72,8 @@ pub struct UringDriver {
     received: Option<Incoming>,
 }
 
-impl Driver for UringDriver {
+impl Backend for UringDriver {
     const NAME: &'static str = "io_uring";
-    const GATHERS_SENDS: bool = true;
 
     fn new(capacity: usize) -> io::Result<Self> {
         Ok(Self {
@@ -82,12 +82,16 @@ impl Driver for UringDriver {
             payloads: Vec::new(),
             once: Vec::new(),
             closing: Vec::new(),
-            parting: Parting::default(),
+            lingering: Lingering::default(),
             failures: Vec::new(),
             stamps: false,
             received: None,
         })
     }
+}
+
+impl Driver for UringDriver {
+    const GATHERS_SENDS: bool = true;
 
     fn stamp_arrivals(&mut self) {
         self.stamps = true;
@@ -150,7 +154,7 @@ impl Driver for UringDriver {
         }
         let memory = &mut self.once[slot as usize];
         if memory.len() < bytes.len() {
-            // What it had is given up and not freed; since it doubles, that is no more than what it has.
+            // The old buffer is leaked: the kernel may still read it. Doubling bounds the leak by the size of the new one.
             let length = bytes.len().next_power_of_two().max(512);
             *memory = Vec::leak(vec![Cell::new(0); length]);
         }
@@ -206,14 +210,14 @@ impl Driver for UringDriver {
         );
         match self.give_up(slot) {
             Some(socket) if socket.has_ended => self.shut(socket.descriptor),
-            Some(socket) => self.parting.keep(key, socket.descriptor),
+            Some(socket) => self.lingering.keep(key, socket.descriptor),
             None => {}
         }
     }
 
     fn wait(&mut self, wait: Wait) -> io::Result<bool> {
         self.return_buffer();
-        while let Some(descriptor) = self.parting.overdue() {
+        while let Some(descriptor) = self.lingering.overdue() {
             self.shut(descriptor);
         }
         let wait = if self.failures.is_empty() {
@@ -230,7 +234,19 @@ impl Driver for UringDriver {
     }
 
     #[inline]
-    fn next(&mut self) -> Option<Completion> {
+    fn next(&mut self) -> Option<Event<'_>> {
+        let completion = self.advance()?;
+        let (bytes, stamp): (&[u8], _) = match &self.received {
+            Some(incoming) => (self.ring.bytes(incoming), incoming.stamp),
+            None => (&[], None),
+        };
+        Some(completion.with(bytes, stamp))
+    }
+}
+
+impl UringDriver {
+    #[inline]
+    fn advance(&mut self) -> Option<Completion> {
         self.return_buffer();
         while let Some(completed) = self.ring.next() {
             let (operation, slot, mut generation) = untag(completed.tag);
@@ -238,69 +254,58 @@ impl Driver for UringDriver {
                 generation = self.ring.free_owned(generation);
             }
             let is_current = self.places[slot as usize].generation == generation;
-            if !is_current || operation != Operation::Receive {
-                if let Some(buffer) = completed.buffer {
-                    self.ring.give_back(buffer);
-                }
-                if operation == Operation::Receive && !completed.goes_on {
-                    self.closing.extend(self.parting.ended(completed.tag));
-                }
-                if is_current {
-                    let completion = match operation {
-                        Operation::Connect => self.connected(slot, completed.result),
-                        Operation::SendOwned => self.sent_owned(slot, completed.result),
-                        _ => self.sent(slot, completed.result),
-                    };
-                    if completion.is_some() {
-                        return completion;
-                    }
-                }
-                continue;
-            }
-            let Some(socket) = &mut self.places[slot as usize].socket else {
-                continue;
-            };
-            match (completed.result, completed.buffer) {
-                (Ok(length), buffer) => {
-                    let incoming = buffer.map(|buffer| self.ring.incoming(buffer, length as usize));
-                    let Some(incoming) = incoming.filter(|incoming| incoming.length > 0) else {
-                        buffer
-                            .into_iter()
-                            .for_each(|buffer| self.ring.give_back(buffer));
-                        socket.has_ended = true;
-                        return Some(Completion::Ended(slot));
-                    };
+            let completion = match operation {
+                Operation::Receive if is_current => self.on_receive(slot, completed),
+                Operation::Receive => {
+                    completed
+                        .buffer
+                        .into_iter()
+                        .for_each(|buffer| self.ring.give_back(buffer));
                     if !completed.goes_on {
-                        self.ring.receive(socket.descriptor.as_fd(), completed.tag);
+                        self.closing.extend(self.lingering.ended(completed.tag));
                     }
-                    self.received = Some(incoming);
-                    return Some(Completion::Received(slot));
+                    None
                 }
-                // All buffers were full: they are empty when this request is submitted.
-                (Err(Errno::NOBUFS | Errno::INTR | Errno::AGAIN), _) => {
-                    self.ring.receive(socket.descriptor.as_fd(), completed.tag);
-                }
-                (Err(errno), _) => return Some(self.broken(slot, errno)),
+                _ if !is_current => None,
+                Operation::Connect => self.connected(slot, completed.result),
+                Operation::SendOwned => self.sent_owned(slot, completed.result),
+                Operation::Send => self.sent(slot, completed.result),
+            };
+            if completion.is_some() {
+                return completion;
             }
         }
         self.next_failure()
     }
 
     #[inline]
-    fn received(&self) -> &[u8] {
-        match &self.received {
-            Some(incoming) => self.ring.bytes(incoming),
-            None => &[],
+    fn on_receive(&mut self, slot: Slot, completed: Completed) -> Option<Completion> {
+        let socket = self.places[slot as usize].socket.as_mut()?;
+        match (completed.result, completed.buffer) {
+            (Ok(length), buffer) => {
+                let incoming = buffer.map(|buffer| self.ring.incoming(buffer, length as usize));
+                let Some(incoming) = incoming.filter(|incoming| incoming.length > 0) else {
+                    buffer
+                        .into_iter()
+                        .for_each(|buffer| self.ring.give_back(buffer));
+                    socket.has_ended = true;
+                    return Some(Completion::Ended(slot));
+                };
+                if !completed.goes_on {
+                    self.ring.receive(socket.descriptor.as_fd(), completed.tag);
+                }
+                self.received = Some(incoming);
+                Some(Completion::Received(slot))
+            }
+            // All buffers were full: they are empty when this request is submitted.
+            (Err(Errno::NOBUFS | Errno::INTR | Errno::AGAIN), _) => {
+                self.ring.receive(socket.descriptor.as_fd(), completed.tag);
+                None
+            }
+            (Err(errno), _) => Some(self.broken(slot, errno)),
         }
     }
 
-    #[inline]
-    fn received_at_unix_ns(&self) -> Option<u64> {
-        self.received.as_ref()?.stamp
-    }
-}
-
-impl UringDriver {
     /// Empties a slot. What is still under way of its connection is out of date.
     fn give_up(&mut self, slot: Slot) -> Option<Socket> {
         let place = &mut self.places[slot as usize];
@@ -438,7 +443,9 @@ mod tests {
         driver.connect(slot, endpoint);
         loop {
             match driver.next() {
-                Some(Completion::Connected(connected)) => {
+                Some(Event::Connected {
+                    slot: connected, ..
+                }) => {
                     assert_eq!(connected, slot);
                     return listener.accept().unwrap().0;
                 }
@@ -501,7 +508,7 @@ mod tests {
         while !driver.wait(A_WHILE).unwrap() {}
         driver.wait(A_WHILE).unwrap();
         let ended = driver.next();
-        assert!(matches!(ended, Some(Completion::Ended(0))), "{ended:?}");
+        assert!(matches!(ended, Some(Event::Ended { slot: 0 })), "{ended:?}");
     }
 
     #[test]
@@ -531,7 +538,14 @@ mod tests {
         driver.wait(Wait::Poll).unwrap();
         let failed = driver.next();
         assert!(
-            matches!(failed, Some(Completion::Failed(0, Errno::MSGSIZE))),
+            matches!(
+                failed,
+                Some(Event::Failed {
+                    slot: 0,
+                    errno: Errno::MSGSIZE,
+                    ..
+                })
+            ),
             "{failed:?}"
         );
     }

@@ -88,6 +88,14 @@ impl StepOutcome {
         }
     }
 
+    /// Counts a whole response.
+    #[inline]
+    pub fn complete(&mut self, response_ns: u64, is_right: bool) {
+        self.response_time.saturating_record(response_ns);
+        self.ok += u64::from(is_right);
+        self.wrong += u64::from(!is_right);
+    }
+
     /// Adds another thread's.
     pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;

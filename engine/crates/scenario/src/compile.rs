@@ -6,15 +6,18 @@ mod request;
 use std::collections::BTreeMap;
 
 use regex::bytes::Regex;
+use weir_http::RequestWriter;
 use weir_plan::Think;
 use weir_plan::scenario::{Cookies, Scenario, Step};
 
 use self::answer::check;
-use self::request::append_constant;
+use self::request::{encode_constant, takes_cookies};
 use crate::ScenarioError;
 use crate::bind::Binder;
 use crate::check::Source;
-use crate::compiled::{Capture, Compiled, CompiledFeeder, CompiledStep, End, Needs, Order, Pause};
+use crate::compiled::{
+    Capture, Compiled, CompiledFeeder, CompiledStep, Content, Field, Needs, Order, Pause,
+};
 use crate::feeder::Table;
 use crate::render::Part;
 
@@ -41,7 +44,7 @@ pub struct Base<'a> {
 /// # Errors
 /// The first thing that is wrong with the scenario. Nothing can be wrong with it later, but for fewer rows than threads
 /// ([`Compiled::worker`]).
-pub fn compile(
+pub fn compile<W: RequestWriter>(
     spec: &Scenario,
     contents: &BTreeMap<String, Vec<u8>>,
     base: &Base<'_>,
@@ -87,7 +90,7 @@ pub fn compile(
     };
     let mut compiled = Vec::with_capacity(steps.len());
     for (index, step) in steps.iter().enumerate() {
-        compiled.push(compiler.step(&format!("{list}[{index}]"), step)?);
+        compiled.push(compiler.step::<W>(&format!("{list}[{index}]"), step)?);
     }
     name_apart(list, steps, &mut compiled)?;
     let order = if is_ordered {
@@ -137,7 +140,11 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    fn step(&mut self, key: &str, step: &Step) -> Result<CompiledStep, ScenarioError> {
+    fn step<W: RequestWriter>(
+        &mut self,
+        key: &str,
+        step: &Step,
+    ) -> Result<CompiledStep, ScenarioError> {
         let is_ordered = self.binder.is_ordered;
         if is_ordered && step.weight.is_some() {
             return Err(ScenarioError::new(
@@ -153,24 +160,20 @@ impl Compiler<'_> {
                 "none: requests have no order; use steps",
             ));
         }
-        let (start, path_at, path) = self.path(&format!("{key}.path"), step)?;
-        let (headers, has_cookies) = self.headers(&format!("{key}.headers"), step)?;
-        let end = self.end(&format!("{key}.body"), step)?;
-        let mut constant = Some(start.clone());
+        let path = self.path(&format!("{key}.path"), step)?;
+        let fields = self.fields::<W>(&format!("{key}.headers"), step)?;
+        let content = self.content::<W>(&format!("{key}.body"), step)?;
+        let constant = encode_constant::<W>(step.method.as_str(), &path, &fields, &content);
         let mut feeders = Vec::new();
-        let body = match &end {
-            End::Constant(bytes) => {
-                append_constant(&mut constant, &path);
-                append_constant(&mut constant, &headers);
-                append_constant(&mut constant, &[Part::Literal(bytes.clone())]);
-                &[][..]
-            }
-            End::Body(parts) => {
-                constant = None;
-                parts
-            }
+        let values = fields.iter().flat_map(|field| match field {
+            Field::Encoded(_) => &[][..],
+            Field::Rendered(_, value) => value,
+        });
+        let body = match &content {
+            Content::Encoded(_) => &[][..],
+            Content::Body(parts) => parts,
         };
-        for part in path.iter().chain(&headers).chain(body) {
+        for part in path.iter().chain(values).chain(body) {
             if let Part::Cell { feeder, .. } = part {
                 if !feeders.contains(feeder) {
                     feeders.push(*feeder);
@@ -209,14 +212,13 @@ impl Compiler<'_> {
                 .name
                 .clone()
                 .unwrap_or_else(|| format!("{} {}", step.method.as_str(), step.path)),
-            start: start.into(),
-            path_at,
+            method: step.method,
             path: path.into(),
-            headers: headers.into(),
-            has_cookies: has_cookies && self.cookies != Cookies::Off,
-            end,
+            fields: fields.into(),
+            has_cookies: takes_cookies(step) && self.cookies != Cookies::Off,
+            content,
             feeders: feeders.into(),
-            constant: constant.map(Into::into),
+            constant,
             think: step.think.map(think),
             check,
             extract,

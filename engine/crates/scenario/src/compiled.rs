@@ -1,6 +1,7 @@
 //! A scenario that is ready to run.
 
 use regex::bytes::Regex;
+use weir_plan::Method;
 use weir_plan::scenario::{AtEnd, Cookies, FeederMode, OnFailure};
 
 use crate::check::{Check, Extraction, Reason};
@@ -41,17 +42,14 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub(crate) struct CompiledStep {
     pub(crate) name: String,
-    /// Method, space and the constant beginning of the path.
-    pub(crate) start: Box<[u8]>,
-    /// Where in `start` the path begins.
-    pub(crate) path_at: usize,
-    /// The rest of the path.
+    pub(crate) method: Method,
+    /// Path and query.
     pub(crate) path: Box<[Part]>,
-    /// What follows the path up to the end of the headers, but for `Cookie` and `Content-Length`.
-    pub(crate) headers: Box<[Part]>,
-    /// Whether cookies are sent.
+    /// The fields without `Cookie` and `Content-Length`.
+    pub(crate) fields: Box<[Field]>,
+    /// Whether the user's cookies are sent.
     pub(crate) has_cookies: bool,
-    pub(crate) end: End,
+    pub(crate) content: Content,
     /// The feeders that it needs a row of.
     pub(crate) feeders: Box<[usize]>,
     /// All of it, if it is the same each time but for cookies.
@@ -63,19 +61,31 @@ pub(crate) struct CompiledStep {
 }
 
 impl CompiledStep {
-    /// Whether a user must remember the path of this step's request, for its cookies.
+    /// Returns path and query, `None` if they are rendered.
     #[inline]
-    pub(crate) fn needs_path(&self, cookies: Cookies) -> bool {
-        cookies != Cookies::Off && !self.path.is_empty()
+    pub(crate) fn constant_path(&self) -> Option<&[u8]> {
+        match &self.path[..] {
+            [Part::Literal(path)] => Some(path),
+            _ => None,
+        }
     }
 }
 
-/// What follows the headers.
+/// Fields of a request.
 #[derive(Debug)]
-pub(crate) enum End {
-    /// A body, if any, that is always the same: its length, the empty line and itself.
-    Constant(Box<[u8]>),
-    /// A body whose length is known once it is rendered.
+pub(crate) enum Field {
+    /// Constant ones, encoded.
+    Encoded(Vec<u8>),
+    /// A name, and a value that is rendered.
+    Rendered(Box<str>, Box<[Part]>),
+}
+
+/// The part of a request behind its fields.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// The end of a request without a body, or a constant body with its length.
+    Encoded(Box<[u8]>),
+    /// A body that is rendered. Its length is known afterwards.
     Body(Box<[Part]>),
 }
 

@@ -98,23 +98,26 @@ impl Jar {
         }
     }
 
-    /// Appends the `Cookie` header of a request for this path and query, if it has one.
-    pub(crate) fn append_header(&self, path_and_query: &[u8], out: &mut Vec<u8>) {
-        let path = without_query(path_and_query);
-        let mut before: &[u8] = b"Cookie: ";
-        for cookie in self
-            .cookies
-            .iter()
-            .filter(|cookie| matches(&cookie.path, path))
-        {
+    /// Returns whether a request for this path and query has cookies.
+    pub(crate) fn has_for(&self, path_and_query: &[u8]) -> bool {
+        self.list_for(path_and_query).next().is_some()
+    }
+
+    /// Appends the value of the `Cookie` field of a request for this path and query.
+    pub(crate) fn append_for(&self, path_and_query: &[u8], out: &mut Vec<u8>) {
+        let mut before: &[u8] = b"";
+        for cookie in self.list_for(path_and_query) {
             for bytes in [before, &cookie.name, b"=", &cookie.value] {
                 out.extend_from_slice(bytes);
             }
             before = b"; ";
         }
-        if before == b"; " {
-            out.extend_from_slice(b"\r\n");
-        }
+    }
+
+    fn list_for(&self, path_and_query: &[u8]) -> impl Iterator<Item = &Cookie> {
+        let path = without_query(path_and_query);
+        let cookies = self.cookies.iter();
+        cookies.filter(move |cookie| matches(&cookie.path, path))
     }
 }
 
@@ -155,13 +158,13 @@ mod tests {
 
     use super::*;
 
-    /// The header that a request for `asked` has after these answers to requests for `/a/b`.
+    /// The value of the field that a request for `asked` has after these answers to requests for `/a/b`.
     fn header(set: &[&str], asked: &str) -> String {
         let mut jar = Jar::default();
         set.iter()
             .for_each(|value| jar.take(value.as_bytes(), b"/a/b?x=/y/"));
         let mut out = Vec::new();
-        jar.append_header(asked.as_bytes(), &mut out);
+        jar.append_for(asked.as_bytes(), &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -169,14 +172,14 @@ mod tests {
     fn what_was_set_is_sent_where_its_path_says() {
         assert_eq!(
             header(&["id=1; Path=/; HttpOnly; Secure; SameSite=Lax"], "/x"),
-            "Cookie: id=1\r\n"
+            "id=1"
         );
-        assert_eq!(header(&["id=1"], "/a/c?q"), "Cookie: id=1\r\n");
-        assert_eq!(header(&["id=1"], "/a"), "Cookie: id=1\r\n");
+        assert_eq!(header(&["id=1"], "/a/c?q"), "id=1");
+        assert_eq!(header(&["id=1"], "/a"), "id=1");
         assert_eq!(header(&["id=1"], "/ab"), "");
         assert_eq!(header(&["id=1"], "/"), "");
-        assert_eq!(header(&["id=1; path=/a/"], "/a/c"), "Cookie: id=1\r\n");
-        assert_eq!(header(&["id=1; Path=nonsense"], "/a/c"), "Cookie: id=1\r\n");
+        assert_eq!(header(&["id=1; path=/a/"], "/a/c"), "id=1");
+        assert_eq!(header(&["id=1; Path=nonsense"], "/a/c"), "id=1");
     }
 
     #[test]
@@ -186,16 +189,13 @@ mod tests {
                 &["a=1; Path=/", "b=2; Path=/", "c=3; Path=/a", "a=4; Path=/a"],
                 "/a/b"
             ),
-            "Cookie: c=3; a=4; a=1; b=2\r\n"
+            "c=3; a=4; a=1; b=2"
         );
     }
 
     #[test]
     fn a_cookie_of_the_same_name_and_path_is_replaced_in_its_place() {
-        assert_eq!(
-            header(&["a=1", "b=2", "a=3"], "/a/x"),
-            "Cookie: a=3; b=2\r\n"
-        );
+        assert_eq!(header(&["a=1", "b=2", "a=3"], "/a/x"), "a=3; b=2");
     }
 
     #[test]
@@ -213,12 +213,9 @@ mod tests {
             "a=2; Max-Age=9; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
             "a=2; Expires=Fri, 01 Jan 2100 00:00:00 GMT",
         ] {
-            assert_eq!(header(&["a=1", kept], "/a/x"), "Cookie: a=2\r\n", "{kept}");
+            assert_eq!(header(&["a=1", kept], "/a/x"), "a=2", "{kept}");
         }
-        assert_eq!(
-            header(&["a=1", "a=; Max-Age=0; Path=/"], "/a/x"),
-            "Cookie: a=1\r\n"
-        );
+        assert_eq!(header(&["a=1", "a=; Max-Age=0; Path=/"], "/a/x"), "a=1");
     }
 
     #[test]
@@ -227,7 +224,7 @@ mod tests {
             assert_eq!(header(&[wrong], "/a/x"), "", "{wrong:?}");
         }
         assert_eq!(header(&[&format!("a={}", "x".repeat(5000))], "/a/x"), "");
-        assert_eq!(header(&["a="], "/a/x"), "Cookie: a=\r\n");
+        assert_eq!(header(&["a="], "/a/x"), "a=");
         let many: Vec<String> = (0..100).map(|n| format!("c{n}=1")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(header(&many, "/a/x").matches('=').count(), MAX_COOKIES);

@@ -3,15 +3,17 @@
 //! Hot path. Rules: no allocation once buffers have grown to the size of requests, variables and cookies; no lock.
 
 use regex::bytes::CaptureLocations;
+use weir_http::RequestWriter;
+use weir_plan::Method;
 use weir_plan::scenario::Cookies;
 use weir_schedule::{Random, Shard};
 
+use crate::ScenarioError;
 use crate::check::{Reason, Response};
-use crate::compiled::{Compiled, CompiledStep, End, Order, Pause};
+use crate::compiled::{Compiled, CompiledStep, Content, Field, Order, Pause};
 use crate::cookies::Jar;
 use crate::feeder::Deck;
-use crate::render::{Values, append_number, render};
-use crate::{Needs, ScenarioError};
+use crate::render::{Values, render};
 
 /// Streams of random numbers of a seed: what users send and what rows a thread draws are numbered from here on. The users of the load
 /// have theirs from 0 and its arrivals from 2^62.
@@ -53,10 +55,8 @@ pub struct Issued {
     pub step: usize,
     /// The bytes are those of [`Compiled::constant`], and none were rendered.
     pub is_constant: bool,
-    /// Its answer has no body, whatever its headers say.
-    pub to_head_request: bool,
-    /// What is needed of its answer.
-    pub needs: Needs,
+    /// It is a HEAD, so its response has no body.
+    pub is_head: bool,
 }
 
 impl Compiled {
@@ -103,9 +103,8 @@ impl Compiled {
 }
 
 impl User {
-    /// Renders the next request into `out`, replacing what was there, unless it is constant. Nothing when a feeder that ends has
-    /// no row left for this user: it is done.
-    pub fn next(
+    /// Appends the next request to `out` unless it is constant. Returns `None` if a feeder that ends has no row left for this user.
+    pub fn next<W: RequestWriter>(
         &mut self,
         compiled: &Compiled,
         worker: &mut Worker,
@@ -137,7 +136,6 @@ impl User {
         worker.issued += 1;
         let sends_cookies = step.has_cookies && !self.jar.is_empty();
         let is_constant = step.constant.is_some() && !sends_cookies;
-        out.clear();
         if !is_constant {
             let Self {
                 random,
@@ -153,38 +151,40 @@ impl User {
                 cell: &|feeder, column| compiled.feeders[feeder].table.cell(rows[feeder], column),
                 variables,
             };
-            out.extend_from_slice(&step.start);
-            render(&step.path, &mut values, out);
-            if step.needs_path(compiled.cookies) {
-                path.clear();
-                path.extend_from_slice(&out[step.path_at..]);
+            let needs_path = compiled.cookies != Cookies::Off && step.constant_path().is_none();
+            W::start(out, step.method.as_str(), |out| {
+                let from = out.len();
+                render(&step.path, &mut values, out);
+                if needs_path {
+                    path.clear();
+                    path.extend_from_slice(&out[from..]);
+                }
+            });
+            for field in &step.fields {
+                match field {
+                    Field::Encoded(bytes) => out.extend_from_slice(bytes),
+                    Field::Rendered(name, value) => {
+                        W::field(out, name, |out| render(value, &mut values, out));
+                    }
+                }
             }
-            render(&step.headers, &mut values, out);
-            if sends_cookies {
-                let path = if step.path.is_empty() {
-                    &step.start[step.path_at..]
-                } else {
-                    &path[..]
-                };
-                jar.append_header(path, out);
+            let path = step.constant_path().unwrap_or(path);
+            if sends_cookies && jar.has_for(path) {
+                W::field(out, "Cookie", |out| jar.append_for(path, out));
             }
-            match &step.end {
-                End::Constant(bytes) => out.extend_from_slice(bytes),
-                End::Body(parts) => {
+            match &step.content {
+                Content::Encoded(bytes) => out.extend_from_slice(bytes),
+                Content::Body(parts) => {
                     worker.body.clear();
                     render(parts, &mut values, &mut worker.body);
-                    out.extend_from_slice(b"Content-Length: ");
-                    append_number(worker.body.len(), out);
-                    out.extend_from_slice(b"\r\n\r\n");
-                    out.extend_from_slice(&worker.body);
+                    W::body(out, &worker.body, false);
                 }
             }
         }
         Some(Issued {
             step: index,
             is_constant,
-            to_head_request: step.start.starts_with(b"HEAD "),
-            needs: compiled.needs(index),
+            is_head: step.method == Method::Head,
         })
     }
 
@@ -207,11 +207,7 @@ impl User {
     ) -> Result<(), Reason> {
         let step = &compiled.steps[step];
         if compiled.cookies != Cookies::Off {
-            let path = if step.path.is_empty() {
-                &step.start[step.path_at..]
-            } else {
-                &self.path[..]
-            };
+            let path = step.constant_path().unwrap_or(&self.path);
             for value in response.headers("set-cookie") {
                 self.jar.take(value, path);
             }

@@ -11,7 +11,7 @@ use weir_plan::Until;
 use super::Collector;
 use crate::VERSION;
 use crate::ramp::ramp;
-use crate::thread::ThreadEnd;
+use crate::thread::ThreadResult;
 
 impl Collector<'_> {
     /// `end` of a load whose process used so much CPU time.
@@ -19,7 +19,7 @@ impl Collector<'_> {
         &self,
         merger: &IntervalMerger,
         best: &BestSecond,
-        ends: Vec<ThreadEnd>,
+        ends: Vec<ThreadResult>,
         request_log: Option<RequestLogSummary>,
         cpu_ns: u64,
         standstill: Standstill,

@@ -1,20 +1,16 @@
-//! What a step sends: the request line, headers and body, in as few parts as their placeholders leave.
+//! The request of a step: its path, fields and content, constant parts already encoded.
 
-use weir_plan::Method;
+use weir_http::{RequestWriter, anticipates_body, has_field, list_fields};
 use weir_plan::scenario::Step;
 
 use super::Compiler;
-use crate::compiled::End;
+use crate::compiled::{Content, Field};
 use crate::render::{Part, Place};
 use crate::{ScenarioError, template};
 
 impl Compiler<'_> {
-    /// The beginning of the request line, where in it the path begins, and the rest of the path.
-    pub(super) fn path(
-        &mut self,
-        key: &str,
-        step: &Step,
-    ) -> Result<(Vec<u8>, usize, Vec<Part>), ScenarioError> {
+    /// Returns path and query.
+    pub(super) fn path(&mut self, key: &str, step: &Step) -> Result<Vec<Part>, ScenarioError> {
         let text = &step.path;
         let expected =
             "a path that begins with / or a variable, without spaces but in placeholders";
@@ -40,76 +36,98 @@ impl Compiler<'_> {
             return Err(wrong());
         }
         let mut parts = self.binder.bind(key, text, Place::Path)?;
-        let mut start = format!("{} ", step.method.as_str()).into_bytes();
-        let path_at = start.len();
-        if let Some(Part::Literal(_)) = parts.first() {
-            start.extend_from_slice(self.base.path_prefix.as_bytes());
-            if let Part::Literal(text) = parts.remove(0) {
-                start.extend_from_slice(&text);
-            }
+        if let Some(Part::Literal(text)) = parts.first_mut() {
+            *text = [self.base.path_prefix.as_bytes(), text].concat().into();
         }
-        Ok((start, path_at, parts))
+        Ok(parts)
     }
 
-    /// What follows the path, and whether the jar's cookies are sent.
-    pub(super) fn headers(
+    /// Returns the fields without `Cookie` and the body's length. Neighbouring constant fields are encoded together.
+    pub(super) fn fields<W: RequestWriter>(
         &mut self,
         key: &str,
         step: &Step,
-    ) -> Result<(Vec<Part>, bool), ScenarioError> {
-        let has = |wanted: &str| {
-            step.headers
-                .iter()
-                .any(|(name, _)| name.eq_ignore_ascii_case(wanted))
-        };
-        let mut parts = vec![literal(" HTTP/1.1\r\n")];
-        if !has("host") {
-            parts.push(literal(&format!("Host: {}\r\n", self.base.authority)));
-        }
-        if !self.base.keep_alive && !has("connection") {
-            parts.push(literal("Connection: close\r\n"));
-        }
+    ) -> Result<Vec<Field>, ScenarioError> {
         for (name, value) in &step.headers {
             check_header(key, name, value)?;
-            parts.push(literal(&format!("{name}: ")));
-            parts.extend(
-                self.binder
-                    .bind(&format!("{key}.{name}"), value, Place::Header)?,
-            );
-            parts.push(literal("\r\n"));
         }
-        Ok((merged(parts), !has("cookie")))
+        let mut fields = Vec::new();
+        let base = self.base;
+        for (name, value) in list_fields(base.authority, &step.headers, base.keep_alive) {
+            let key = format!("{key}.{name}");
+            let value = merged(self.binder.bind(&key, value, Place::Header)?);
+            let constant: &[u8] = match &value[..] {
+                [] => b"",
+                [Part::Literal(text)] => text,
+                _ => {
+                    let name = name.into();
+                    fields.push(Field::Rendered(name, value.into()));
+                    continue;
+                }
+            };
+            if !matches!(fields.last(), Some(Field::Encoded(_))) {
+                fields.push(Field::Encoded(Vec::new()));
+            }
+            if let Some(Field::Encoded(bytes)) = fields.last_mut() {
+                W::field(bytes, name, |out| out.extend_from_slice(constant));
+            }
+        }
+        Ok(fields)
     }
 
-    pub(super) fn end(&mut self, key: &str, step: &Step) -> Result<End, ScenarioError> {
+    /// Returns the end of the request.
+    pub(super) fn content<W: RequestWriter>(
+        &mut self,
+        key: &str,
+        step: &Step,
+    ) -> Result<Content, ScenarioError> {
+        let mut bytes = Vec::new();
         let Some(body) = &step.body else {
-            // RFC 9110, section 8.6: a method that anticipates a body says its length even when there is none.
-            let wants_length = matches!(step.method, Method::Post | Method::Put | Method::Patch);
-            let end: &[u8] = if wants_length {
-                b"Content-Length: 0\r\n\r\n"
+            if anticipates_body(step.method.as_str()) {
+                W::body(&mut bytes, b"", false);
             } else {
-                b"\r\n"
-            };
-            return Ok(End::Constant(end.into()));
+                W::end(&mut bytes);
+            }
+            return Ok(Content::Encoded(bytes.into()));
         };
         let parts = merged(self.binder.bind(key, body, Place::Body)?);
-        Ok(match &parts[..] {
-            [] => End::Constant((*b"Content-Length: 0\r\n\r\n").into()),
-            [Part::Literal(body)] => {
-                let mut bytes = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
-                bytes.extend_from_slice(body);
-                End::Constant(bytes.into())
-            }
-            _ => End::Body(parts.into()),
-        })
+        match &parts[..] {
+            [] => W::body(&mut bytes, b"", false),
+            [Part::Literal(body)] => W::body(&mut bytes, body, false),
+            _ => return Ok(Content::Body(parts.into())),
+        }
+        Ok(Content::Encoded(bytes.into()))
     }
 }
 
-fn literal(text: &str) -> Part {
-    Part::Literal(text.as_bytes().into())
+/// Returns whether the jar's cookies are sent: a step may set its own.
+pub(super) fn takes_cookies(step: &Step) -> bool {
+    !has_field(&step.headers, "cookie")
 }
 
-/// The same parts with neighbouring text in one.
+/// Returns all bytes of a request, `None` if a part of it is rendered.
+pub(super) fn encode_constant<W: RequestWriter>(
+    method: &str,
+    path: &[Part],
+    fields: &[Field],
+    content: &Content,
+) -> Option<Box<[u8]>> {
+    let ([Part::Literal(path)], Content::Encoded(end)) = (path, content) else {
+        return None;
+    };
+    let mut bytes = Vec::new();
+    W::start(&mut bytes, method, |out| out.extend_from_slice(path));
+    for field in fields {
+        let Field::Encoded(field) = field else {
+            return None;
+        };
+        bytes.extend_from_slice(field);
+    }
+    bytes.extend_from_slice(end);
+    Some(bytes.into())
+}
+
+/// Returns the parts with neighbouring literals joined.
 fn merged(parts: Vec<Part>) -> Vec<Part> {
     let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
     for part in parts {
@@ -121,16 +139,6 @@ fn merged(parts: Vec<Part>) -> Vec<Part> {
         }
     }
     merged
-}
-
-/// Appends parts to what is constant so far; nothing is left of it if one of them is not.
-pub(super) fn append_constant(constant: &mut Option<Vec<u8>>, parts: &[Part]) {
-    for part in parts {
-        match (constant.as_mut(), part) {
-            (Some(bytes), Part::Literal(text)) => bytes.extend_from_slice(text),
-            _ => *constant = None,
-        }
-    }
 }
 
 fn check_header(key: &str, name: &str, value: &str) -> Result<(), ScenarioError> {

@@ -30,7 +30,7 @@ fn a_status_that_the_plan_says_holds_where_the_step_does_not_say() {
         right_statuses: Some(&[418]),
         ..BASE
     };
-    let compiled = compile(&spec, &BTreeMap::new(), &base).unwrap();
+    let compiled = compile::<Http1Writer>(&spec, &BTreeMap::new(), &base).unwrap();
     let mut worker = compiled.worker(Shard::WHOLE, 1).unwrap();
     let mut user = compiled.user(0, 1);
     let mut verdict = |step, status| {

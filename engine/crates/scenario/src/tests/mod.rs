@@ -9,6 +9,7 @@ mod requests;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use weir_http::Http1Writer;
 use weir_plan::scenario::Scenario;
 use weir_schedule::Shard;
 
@@ -27,7 +28,7 @@ fn try_compile(spec: &Value, contents: &[(&str, &str)]) -> Result<Compiled, Scen
         .iter()
         .map(|(name, content)| ((*name).to_owned(), content.as_bytes().to_vec()))
         .collect();
-    compile(&spec, &contents, &BASE)
+    compile::<Http1Writer>(&spec, &contents, &BASE)
 }
 
 /// One user of a scenario, alone on its thread.
@@ -52,8 +53,10 @@ impl Alone {
     }
 
     fn issue(&mut self) -> Option<(Issued, String)> {
-        let mut out = b"what was there before".to_vec();
-        let issued = self.user.next(&self.compiled, &mut self.worker, &mut out)?;
+        let mut out = Vec::new();
+        let issued = self
+            .user
+            .next::<Http1Writer>(&self.compiled, &mut self.worker, &mut out)?;
         if issued.is_constant {
             assert!(out.is_empty());
             out = self.compiled.constant(issued.step).unwrap().to_vec();

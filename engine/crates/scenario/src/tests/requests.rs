@@ -78,20 +78,20 @@ fn a_prefix_comes_before_every_path() {
         path_prefix: "/api",
         ..BASE
     };
-    let compiled = compile(&spec, &BTreeMap::new(), &base).unwrap();
+    let compiled = compile::<Http1Writer>(&spec, &BTreeMap::new(), &base).unwrap();
     let (mut worker, mut user) = (
         compiled.worker(Shard::WHOLE, 1).unwrap(),
         compiled.user(0, 1),
     );
     let mut out = Vec::new();
-    user.next(&compiled, &mut worker, &mut out).unwrap();
+    user.next::<Http1Writer>(&compiled, &mut worker, &mut out).unwrap();
     assert!(
         compiled
             .constant(0)
             .unwrap()
             .starts_with(b"GET /api/a HTTP")
     );
-    user.next(&compiled, &mut worker, &mut out).unwrap();
+    user.next::<Http1Writer>(&compiled, &mut worker, &mut out).unwrap();
     assert!(out.starts_with(b"GET /api/1 HTTP"));
 }
 
@@ -120,8 +120,8 @@ fn requests_come_as_often_as_their_weights_say() {
 #[test]
 fn a_request_to_head_is_told_apart() {
     let mut alone = Alone::new(&json!({"steps": [{"method": "HEAD", "path": "/"}, {"path": "/"}]}));
-    assert!(alone.issue().unwrap().0.to_head_request);
-    assert!(!alone.issue().unwrap().0.to_head_request);
+    assert!(alone.issue().unwrap().0.is_head);
+    assert!(!alone.issue().unwrap().0.is_head);
 }
 
 #[test]
@@ -192,15 +192,16 @@ fn no_number_and_no_row_comes_twice_on_any_thread() {
         let mut worker = compiled.worker(Shard::new(k, 3).unwrap(), 7).unwrap();
         let mut users = [compiled.user(2 * k, 7), compiled.user(2 * k + 1, 7)];
         for turn in 0..10 {
+            out.clear();
             users[turn % 2]
-                .next(&compiled, &mut worker, &mut out)
+                .next::<Http1Writer>(&compiled, &mut worker, &mut out)
                 .unwrap();
             let text = String::from_utf8(out.clone()).unwrap();
             let mut path = text.split(' ').nth(1).unwrap().split('/').skip(1);
             assert!(numbers.insert(path.next().unwrap().parse::<u64>().unwrap()));
             assert!(ids.insert(path.next().unwrap().parse::<u64>().unwrap()));
         }
-        assert!(users[0].next(&compiled, &mut worker, &mut out).is_none());
+        assert!(users[0].next::<Http1Writer>(&compiled, &mut worker, &mut out).is_none());
     }
     assert!(numbers.into_iter().eq(0..30));
     assert!(ids.into_iter().eq(0..30));
@@ -215,7 +216,7 @@ fn the_same_seed_and_number_draw_the_same_inputs_and_others_do_not() {
         let mut worker = compiled.worker(Shard::WHOLE, seed).unwrap();
         compiled
             .user(number, seed)
-            .next(&compiled, &mut worker, &mut out)
+            .next::<Http1Writer>(&compiled, &mut worker, &mut out)
             .unwrap();
         out
     };

@@ -250,7 +250,7 @@ fn what_is_not_http_fails_everything_behind_it_and_so_does_what_nobody_asked_for
     let detail = run.events[0]["detail"].as_str().unwrap();
     assert_eq!(
         detail,
-        format!("{} bytes beyond the end of the last answer", OK.len())
+        format!("{} bytes beyond the end of the last response", OK.len())
     );
 }
 

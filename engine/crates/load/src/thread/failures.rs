@@ -1,0 +1,153 @@
+//! Failures and timeouts. They record, close and free: the loop gives a freed user its next request.
+
+use weir_http::Protocol;
+use weir_net::{Driver, Errno, Slot};
+use weir_record::{Ending, ErrorKind};
+
+use super::LoadThread;
+use crate::connections::Phase;
+use crate::error::{describe, describe_connect};
+use crate::in_flight::InFlightRequest;
+use crate::recorder::ConnectFailure;
+use crate::workload::UserId;
+
+impl<D: Driver, P: Protocol> LoadThread<D, P> {
+    #[cold]
+    pub(super) fn failed(&mut self, slot: Slot, errno: Errno, text: Option<String>, now: u64) {
+        match self.connections.phase(slot) {
+            Phase::Connecting => self.connect_failed(slot, ConnectFailure { errno, text }, now),
+            Phase::Busy => {
+                // In TLS 1.3 the server refuses a client's certificate when the client thinks that it is connected.
+                let is_refusal = errno == Errno::PROTO && !self.connections.get(slot).has_responded;
+                let kind = match is_refusal {
+                    true => ErrorKind::Connect,
+                    false => ErrorKind::Reset,
+                };
+                let detail = text.unwrap_or_else(|| describe(errno));
+                self.fail_connection(slot, kind, now, &detail);
+            }
+            Phase::Idle | Phase::Away | Phase::Closed => self.idle_closed(slot, now),
+        }
+    }
+
+    /// Fails all requests of a connection, and closes it: no response can be told from the bytes that follow, and nothing is sent twice.
+    /// If the first failure ends the load, the other requests count as unanswered.
+    #[cold]
+    pub(super) fn fail_connection(&mut self, slot: Slot, kind: ErrorKind, now: u64, detail: &str) {
+        let user = UserId::on(slot);
+        while let Some(request) = self.in_flight.pop(slot) {
+            let connect_ns = std::mem::take(&mut self.connections.get(slot).connect_ns);
+            self.recorder
+                .log_failure(slot, request, Ending::Failed(kind), connect_ns);
+            self.workload.lose(user, request);
+            self.workload.user_failed(user);
+            let detail = || detail.to_owned();
+            if self.recorder.fail(kind, now, &self.window, detail) {
+                return self.end_load(now);
+            }
+        }
+        self.driver.close(slot);
+        self.connections.close(slot);
+        self.connections.free(slot);
+    }
+
+    /// A connection could not be made: its request fails, or the oldest arrival, and after a pause it is tried again.
+    #[cold]
+    pub(super) fn connect_failed(&mut self, slot: Slot, failure: ConnectFailure, now: u64) {
+        self.driver.close(slot);
+        self.connections.close(slot);
+        if !self.window.is_running {
+            self.recorder.opened.first_failure.get_or_insert(failure);
+            return;
+        }
+        self.recorder.ports_used_up |= failure.errno == Errno::ADDRNOTAVAIL;
+        let user = UserId::on(slot);
+        let parked = self.connections.take_parked(slot);
+        match parked.or_else(|| self.workload.drop_queued()) {
+            None => self.recorder.connect_failed(&failure, now),
+            Some(intended_ns) => {
+                let part = self.workload.drop_unsent(user);
+                let request = InFlightRequest::unsent(intended_ns, part);
+                let ending = Ending::Failed(ErrorKind::Connect);
+                let connect_ns = self.connections.connecting_ns(slot, now);
+                self.recorder
+                    .log_failure(slot, &request, ending, connect_ns);
+                self.workload.user_failed(user);
+                let detail = || describe_connect(&failure);
+                if self
+                    .recorder
+                    .fail(ErrorKind::Connect, now, &self.window, detail)
+                {
+                    self.end_load(now);
+                }
+            }
+        }
+        self.connections.retry_later(slot, now);
+    }
+
+    /// A connection without requests is gone, which is the server's right and no error.
+    #[cold]
+    pub(super) fn idle_closed(&mut self, slot: Slot, now: u64) {
+        self.driver.close(slot);
+        let phase = self.connections.close(slot);
+        // A user who is away has the connection made again when it sends again.
+        if !self.window.is_running || phase == Phase::Away {
+            return;
+        }
+        // A server that closes without a response would be connected to again at once and for ever.
+        if self.connections.get(slot).has_responded || !self.workload.is_open() {
+            self.connections.free(slot);
+        } else {
+            self.connections.retry_later(slot, now);
+        }
+    }
+
+    /// Bytes came without a request, such as 408 on an idle connection. No request is lost by them.
+    #[cold]
+    pub(super) fn unrequested(&mut self, slot: Slot, now: u64) {
+        self.recorder.tally.event(ErrorKind::Protocol, now, || {
+            "bytes on an idle connection; closed it".to_owned()
+        });
+        self.idle_closed(slot, now);
+    }
+
+    /// The first failure ends the load: nothing later belongs to it.
+    #[cold]
+    pub(super) fn end_load(&mut self, now: u64) {
+        self.workload.end();
+        self.window.end(now);
+    }
+
+    /// Fails requests and attempts to connect that have timed out, and tries to connect again after pauses. Returns whether there was
+    /// something.
+    #[inline]
+    pub(super) fn expire(&mut self, now: u64) -> bool {
+        let mut any = false;
+        while let Some(slot) = self.in_flight.timed_out(now) {
+            if self.recorder.first_failure.is_some() {
+                return any;
+            }
+            let detail = format!("no whole response within {} s", self.in_flight.timeout_s());
+            self.fail_connection(slot, ErrorKind::Timeout, now, &detail);
+            any = true;
+        }
+        while let Some(slot) = self.connections.next_timed_out(now) {
+            let failure = ConnectFailure {
+                errno: Errno::TIMEDOUT,
+                text: None,
+            };
+            self.connect_failed(slot, failure, now);
+            any = true;
+        }
+        while let Some(slot) = self.connections.next_retry(now) {
+            self.connections.free(slot);
+            any = true;
+        }
+        while let Some(slot) = self.connections.next_freed() {
+            if self.window.is_running {
+                self.go_on(slot, now);
+            }
+        }
+        any
+    }
+}

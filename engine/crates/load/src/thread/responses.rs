@@ -1,0 +1,159 @@
+//! Responses: received bytes complete the requests of a connection.
+
+use weir_http::{Progress, Protocol, Response};
+use weir_net::Slot;
+use weir_record::ErrorKind;
+
+use crate::connections::{Connections, Phase};
+use crate::in_flight::InFlight;
+use crate::recorder::Recorder;
+use crate::window::Window;
+use crate::workload::{UserId, Workload};
+
+/// What received bytes mean for their connection.
+pub(super) enum Reception {
+    /// More bytes must come.
+    More,
+    /// A request was completed, and the connection takes others.
+    Free,
+    /// A request was completed, and the connection takes no others.
+    Closing {
+        /// The server has promised to close it.
+        by_server: bool,
+    },
+    /// The requests of the connection fail, and the connection with them.
+    Broken(ErrorKind, String),
+    /// No request had been sent.
+    Unrequested,
+    /// The response is the first failure, which ends the load.
+    FirstFailure,
+}
+
+/// The parts of a thread that a response passes through. They are borrowed apart from the driver, which lends the bytes.
+pub(super) struct Responses<'a, P: Protocol> {
+    pub(super) protocol: &'a mut P,
+    pub(super) connections: &'a mut Connections<P::State>,
+    pub(super) in_flight: &'a mut InFlight,
+    pub(super) workload: &'a mut Workload,
+    pub(super) recorder: &'a mut Recorder,
+    pub(super) window: &'a Window,
+    pub(super) slot: Slot,
+    pub(super) now: u64,
+}
+
+impl<P: Protocol> Responses<'_, P> {
+    /// Takes received bytes with the kernel's stamp. Several responses may come together.
+    #[inline]
+    pub(super) fn receive(&mut self, bytes: &[u8], stamp_unix_ns: Option<u64>) -> Reception {
+        self.recorder.tally.counts.bytes_received += bytes.len() as u64;
+        let user = UserId::on(self.slot);
+        let mut rest = bytes;
+        let mut reception = Reception::More;
+        loop {
+            let Some(request) = self.in_flight.first_of(self.slot) else {
+                return Reception::Unrequested;
+            };
+            let arrival_ns = self
+                .recorder
+                .arrival_ns(stamp_unix_ns, request.written_ns, self.now);
+            if request.first_byte_ns == 0 {
+                request.first_byte_ns = arrival_ns.unwrap_or(self.now);
+                self.workload.begin_response(user);
+            }
+            let state = &mut self.connections.get(self.slot).state;
+            let progress = self
+                .workload
+                .receive(self.protocol, state, user, request, rest);
+            let (response, used) = match progress {
+                Ok(Progress::Complete { response, used }) => (response, used),
+                Ok(Progress::More) => {
+                    request.receive(rest.len());
+                    return reception;
+                }
+                Err(error) => {
+                    request.receive(rest.len());
+                    return Reception::Broken(ErrorKind::Protocol, error.to_string());
+                }
+            };
+            request.receive(used);
+            rest = &rest[used..];
+            if !rest.is_empty() && self.in_flight.count(self.slot) == 1 {
+                let detail = format!("{} bytes beyond the end of the last response", rest.len());
+                return Reception::Broken(ErrorKind::Protocol, detail);
+            }
+            reception = self.complete(response, arrival_ns);
+            if rest.is_empty() || !matches!(reception, Reception::Free) {
+                return reception;
+            }
+        }
+    }
+
+    /// The server sends no more: this is the regular end of some responses.
+    pub(super) fn end_of_stream(&mut self) -> Reception {
+        debug_assert_eq!(self.connections.phase(self.slot), Phase::Busy);
+        let state = &mut self.connections.get(self.slot).state;
+        let has_begun = P::has_begun(state);
+        match self.protocol.end_of_stream(state) {
+            // The end of a stream has no stamp.
+            Ok(Some(response)) => match self.complete(response, None) {
+                Reception::FirstFailure => Reception::FirstFailure,
+                _ => Reception::Closing { by_server: true },
+            },
+            Ok(None) => {
+                let detail = match has_begun {
+                    true => "connection closed in the middle of a response",
+                    false => "connection closed without a response",
+                };
+                Reception::Broken(ErrorKind::Reset, detail.to_owned())
+            }
+            Err(error) => Reception::Broken(ErrorKind::Protocol, error.to_string()),
+        }
+    }
+
+    /// The oldest request of the connection has its whole response. Its user is free now, and not when the kernel received it: the time
+    /// between the two belongs to no request.
+    #[inline]
+    fn complete(&mut self, response: Response, arrival_ns: Option<u64>) -> Reception {
+        let Some(request) = self.in_flight.pop(self.slot) else {
+            return Reception::Unrequested;
+        };
+        request.last_byte_ns = arrival_ns.unwrap_or(self.now);
+        request.is_stamped = arrival_ns.is_some();
+        // A first byte without a stamp came no later than the last one, whose stamp may be older than the look at the clock.
+        request.first_byte_ns = request.first_byte_ns.min(request.last_byte_ns);
+        let connection = self.connections.get(self.slot);
+        connection.has_worked();
+        let connect_ns = std::mem::take(&mut connection.connect_ns);
+        let user = UserId::on(self.slot);
+        let checked = self.workload.complete(user, request, response);
+        let protocol = &*self.protocol;
+        let server = || {
+            let server = protocol.last_field("server").unwrap_or_default();
+            String::from_utf8_lossy(server).into_owned()
+        };
+        self.recorder.record_response(
+            self.slot,
+            request,
+            response,
+            connect_ns,
+            checked.is_ok(),
+            server,
+        );
+        if let Err(wrong) = checked {
+            self.workload.user_failed(user);
+            let workload = &*self.workload;
+            let detail = || workload.describe(wrong);
+            let (kind, at_ns) = (ErrorKind::Check, request.last_byte_ns);
+            if self.recorder.fail(kind, at_ns, self.window, detail) {
+                return Reception::FirstFailure;
+            }
+        }
+        if response.keep_alive && self.connections.keep_alive {
+            Reception::Free
+        } else {
+            Reception::Closing {
+                by_server: !response.keep_alive,
+            }
+        }
+    }
+}

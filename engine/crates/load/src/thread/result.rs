@@ -1,0 +1,92 @@
+//! The end of a load thread.
+
+use weir_http::Protocol;
+use weir_net::Driver;
+use weir_record::{
+    Answers, Clocks, Ending, FirstFailure, KernelTimestamps, Slowest, StatusCounts, StepOutcome,
+};
+
+use super::{LoadThread, gauges};
+
+/// What a thread has recorded beside its intervals.
+#[derive(Debug)]
+pub(crate) struct ThreadResult {
+    pub(crate) clocks: Clocks,
+    pub(crate) answers: Answers,
+    pub(crate) status: StatusCounts,
+    pub(crate) unanswered: u64,
+    pub(crate) unsent: u64,
+    pub(crate) busy_ns: u64,
+    /// How long the load lasted here.
+    pub(crate) lasted_ns: u64,
+    /// How many intervals it had here.
+    pub(crate) intervals: u64,
+    /// Whether it ended because the whole load was done.
+    pub(crate) is_complete: bool,
+    pub(crate) first_failure: Option<FirstFailure>,
+    /// Whether a connection could not be made because this machine had no free port.
+    pub(crate) ports_used_up: bool,
+    pub(crate) slowest: Slowest,
+    /// The outcome of each step of a scenario.
+    pub(crate) steps: Vec<StepOutcome>,
+    /// The outcome of each target, if there are several.
+    pub(crate) targets: Vec<StepOutcome>,
+    pub(crate) kernel_timestamps: KernelTimestamps,
+    /// Records of the request log for which there was no room.
+    pub(crate) lost_records: u64,
+    /// Requests of each connection that took part.
+    pub(crate) requests: Vec<u32>,
+}
+
+impl<D: Driver, P: Protocol> LoadThread<D, P> {
+    pub(super) fn finish(mut self, now: u64, busy_ns: u64) -> ThreadResult {
+        let end_ns = now.min(self.window.end_ns);
+        // Requests that were due before the end are sent, however late this thread woke up for them.
+        while self.recorder.first_failure.is_none() && self.send_due(end_ns) {}
+        let is_complete = self.is_complete();
+        self.cross_boundary(end_ns);
+        let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
+        self.recorder.tally.end_interval(end_ns, gauges(end_ns));
+        self.note_unanswered(end_ns);
+        let (steps, targets) = self.workload.take_outcomes();
+        let may_be_absent = self.workload.may_have_absent_users();
+        let requests = self.connections.requests();
+        let requests = requests.filter(|&requests| requests > 0 || !may_be_absent);
+        let unsent = self.connections.parked() + self.workload.queued();
+        let recorder = self.recorder;
+        let mut tally = recorder.tally;
+        let shard = self.connections.shard();
+        tally.slowest.place(|own| shard.index(own));
+        ThreadResult {
+            unanswered: self.in_flight.len(),
+            unsent: unsent + recorder.unrendered,
+            busy_ns,
+            lasted_ns: end_ns - self.window.start_ns,
+            intervals: tally.intervals(),
+            is_complete,
+            first_failure: recorder.first_failure,
+            ports_used_up: recorder.ports_used_up,
+            requests: requests.collect(),
+            slowest: tally.slowest,
+            kernel_timestamps: tally.kernel_timestamps,
+            steps,
+            targets,
+            clocks: tally.clocks,
+            answers: tally.answers,
+            status: tally.status,
+            lost_records: recorder.log.map_or(0, |log| log.finish()),
+        }
+    }
+
+    /// Records the requests that are in flight at the end of the load.
+    fn note_unanswered(&mut self, end_ns: u64) {
+        for (slot, request) in self.in_flight.iter() {
+            let age_ns = end_ns.saturating_sub(request.intended_ns);
+            let ages = &mut self.recorder.tally.clocks.unanswered_age;
+            ages.saturating_record(age_ns);
+            let connect_ns = std::mem::take(&mut self.connections.get(slot).connect_ns);
+            let ending = Ending::Unanswered;
+            self.recorder.log_failure(slot, request, ending, connect_ns);
+        }
+    }
+}

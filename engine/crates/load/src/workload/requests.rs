@@ -1,0 +1,239 @@
+//! The requests of a load: one for all connections, one for each target, or a scenario.
+//!
+//! Hot path. Rules: one branch decides which it is. A request that is the same each time is sent from memory that the driver has.
+
+use weir_http::Response;
+use weir_net::{Driver, Payload, Slot};
+use weir_record::StepOutcome;
+use weir_scenario::Reason;
+use weir_schedule::Shard;
+
+use super::{Script, UserId};
+use crate::in_flight::InFlightRequest;
+
+/// Copies of a request that are sent together take no more memory than this, or than one of them.
+const COPIES_BYTES: usize = 64 * 1024;
+
+/// A request that is ready to be sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prepared {
+    pub(crate) bytes: u32,
+    /// Its step of the scenario, or its target.
+    pub(crate) part: u32,
+    pub(crate) is_head: bool,
+}
+
+/// What is wrong with a response.
+pub(crate) enum Wrong {
+    Status(u16),
+    /// A step of the scenario, and the first failed check.
+    Step(usize, Reason),
+}
+
+/// Where requests come from.
+pub(crate) enum Requests {
+    /// All connections send the same.
+    Same(Constant, RightStatuses),
+    /// Users have targets in turn, those of all threads together.
+    ByTarget(Box<Targets>, RightStatuses),
+    /// A scenario.
+    Scenario(Box<Script>),
+}
+
+/// Which statuses are right, by status.
+pub(crate) type RightStatuses = Box<[bool; 1000]>;
+
+/// A request that is the same each time.
+pub(crate) struct Constant {
+    payload: Payload,
+    bytes: u32,
+    is_head: bool,
+    /// Its bytes several times, for connections that carry several requests at a time.
+    copies: Vec<u8>,
+}
+
+/// Several targets on one load thread.
+pub(crate) struct Targets {
+    constants: Vec<Constant>,
+    outcomes: Vec<StepOutcome>,
+    /// By user.
+    targets: Vec<u32>,
+}
+
+impl Constant {
+    fn new(request: Vec<u8>, is_head: bool, depth: usize, driver: &mut impl Driver) -> Self {
+        let times = depth.min((COPIES_BYTES / request.len()).max(1));
+        Self {
+            bytes: request.len() as u32,
+            is_head,
+            copies: match depth {
+                1 => Vec::new(),
+                _ => request.repeat(times),
+            },
+            payload: driver.register(request),
+        }
+    }
+
+    #[inline]
+    fn prepare(&self, part: u32) -> Prepared {
+        Prepared {
+            bytes: self.bytes,
+            part,
+            is_head: self.is_head,
+        }
+    }
+
+    #[inline]
+    fn send(&self, slot: Slot, count: u32, driver: &mut impl Driver) {
+        if self.copies.is_empty() {
+            return driver.send(slot, self.payload);
+        }
+        let mut left = count as usize * self.bytes as usize;
+        while left > 0 {
+            let part = left.min(self.copies.len());
+            driver.send_bytes(slot, &self.copies[..part]);
+            left -= part;
+        }
+    }
+}
+
+impl Requests {
+    /// Returns the same request for all users, or one for each of the targets' URLs if there are any. Connections carry up to
+    /// `depth` requests at a time.
+    pub(crate) fn new(
+        requests: Vec<Vec<u8>>,
+        urls: Vec<String>,
+        right: RightStatuses,
+        driver: &mut impl Driver,
+        (users, depth, shard): (usize, usize, Shard),
+        is_head: bool,
+    ) -> Self {
+        let mut constants: Vec<Constant> = requests
+            .into_iter()
+            .map(|request| Constant::new(request, is_head, depth, driver))
+            .collect();
+        if urls.is_empty() {
+            return Self::Same(constants.swap_remove(0), right);
+        }
+        let count = urls.len() as u64;
+        let target = |user| (shard.index(user) % count) as u32;
+        let targets = Targets {
+            constants,
+            outcomes: urls.into_iter().map(StepOutcome::new).collect(),
+            targets: (0..users as u64).map(target).collect(),
+        };
+        Self::ByTarget(Box::new(targets), right)
+    }
+
+    /// Prepares the next request of a user. Returns `None` if there is none.
+    #[inline]
+    pub(crate) fn prepare(&mut self, user: UserId) -> Option<Prepared> {
+        match self {
+            Self::Same(constant, _) => Some(constant.prepare(0)),
+            Self::ByTarget(all, _) => {
+                let target = all.targets[user.index()];
+                all.outcomes[target as usize].sent += 1;
+                Some(all.constants[target as usize].prepare(target))
+            }
+            Self::Scenario(script) => script.prepare(user),
+        }
+    }
+
+    /// Sends the requests of a user that were prepared since the last call.
+    #[inline]
+    pub(crate) fn send(&mut self, slot: Slot, count: u32, driver: &mut impl Driver) {
+        match self {
+            Self::Same(constant, _) => constant.send(slot, count, driver),
+            Self::ByTarget(all, _) => {
+                let target = all.targets[UserId::on(slot).index()];
+                all.constants[target as usize].send(slot, count, driver);
+            }
+            Self::Scenario(script) => script.send(slot, driver),
+        }
+    }
+
+    /// Counts the whole response to a request.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    #[inline]
+    pub(crate) fn complete(
+        &mut self,
+        user: UserId,
+        request: &InFlightRequest,
+        response: Response,
+    ) -> Result<(), Wrong> {
+        let check = |right: &RightStatuses| match right[usize::from(response.status).min(999)] {
+            true => Ok(()),
+            false => Err(Wrong::Status(response.status)),
+        };
+        match self {
+            Self::Same(_, right) => check(right),
+            Self::ByTarget(all, right) => {
+                let checked = check(right);
+                all.outcomes[request.part as usize]
+                    .complete(request.response_ns(), checked.is_ok());
+                checked
+            }
+            Self::Scenario(script) => script.complete(user, request, response.status),
+        }
+    }
+
+    /// A request gets no whole response.
+    #[cold]
+    pub(crate) fn lose(&mut self, user: UserId, part: u32) {
+        match self {
+            Self::Same(..) => {}
+            Self::ByTarget(all, _) => all.outcomes[part as usize].lost += 1,
+            Self::Scenario(script) => script.lose(user, part),
+        }
+    }
+
+    /// A request was not sent because its connection could not be made. Returns the step or target that it would have had. A
+    /// scenario does not count it.
+    #[cold]
+    pub(crate) fn drop_unsent(&mut self, user: UserId) -> u32 {
+        match self {
+            Self::Same(..) => 0,
+            Self::ByTarget(all, _) => {
+                let target = all.targets[user.index()];
+                all.outcomes[target as usize].lost += 1;
+                target
+            }
+            Self::Scenario(script) => script.next_step(user),
+        }
+    }
+
+    /// Returns whether a user has no next request because rows have run out.
+    #[inline]
+    pub(crate) fn are_done(&self, user: UserId) -> bool {
+        matches!(self, Self::Scenario(script) if script.is_done(user))
+    }
+
+    /// Returns the scenario, if it is one.
+    #[inline]
+    pub(crate) fn script(&mut self) -> Option<&mut Script> {
+        match self {
+            Self::Scenario(script) => Some(script),
+            _ => None,
+        }
+    }
+
+    /// Returns what is wrong with a response, in words.
+    pub(crate) fn describe(&self, wrong: Wrong) -> String {
+        match (self, wrong) {
+            (Self::Scenario(script), Wrong::Step(step, reason)) => script.describe(step, reason),
+            (_, Wrong::Status(status)) => format!("status {status}"),
+            (_, Wrong::Step(..)) => String::new(),
+        }
+    }
+
+    /// Returns the outcomes of the steps of a scenario and of the targets.
+    pub(crate) fn take_outcomes(&mut self) -> (Vec<StepOutcome>, Vec<StepOutcome>) {
+        match self {
+            Self::Same(..) => (Vec::new(), Vec::new()),
+            Self::ByTarget(all, _) => (Vec::new(), std::mem::take(&mut all.outcomes)),
+            Self::Scenario(script) => (std::mem::take(&mut script.steps), Vec::new()),
+        }
+    }
+}
