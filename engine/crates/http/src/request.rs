@@ -17,14 +17,19 @@ pub struct RequestParts<'a> {
     pub keep_alive: bool,
 }
 
-/// Encodes requests of one protocol. Values are rendered by closures into the buffer, so that constant and rendered parts are
-/// copied once.
+/// Encodes requests of one protocol: the bytes around path, values and body. All functions append to `out`.
 pub trait RequestWriter {
-    /// Begins a request. `path` appends path and query.
-    fn start(out: &mut Vec<u8>, method: &str, path: impl FnOnce(&mut Vec<u8>));
+    /// Begins a request. Path and query follow.
+    fn before_path(out: &mut Vec<u8>, method: &str);
 
-    /// Adds a field. `value` appends its value.
-    fn field(out: &mut Vec<u8>, name: &str, value: impl FnOnce(&mut Vec<u8>));
+    /// Ends path and query.
+    fn after_path(out: &mut Vec<u8>);
+
+    /// Begins a field. Its value follows.
+    fn before_value(out: &mut Vec<u8>, name: &str);
+
+    /// Ends a field.
+    fn after_value(out: &mut Vec<u8>);
 
     /// Ends a request without a body.
     fn end(out: &mut Vec<u8>);
@@ -37,23 +42,24 @@ pub trait RequestWriter {
 pub struct Http1Writer;
 
 impl RequestWriter for Http1Writer {
-    #[inline]
-    fn start(out: &mut Vec<u8>, method: &str, path: impl FnOnce(&mut Vec<u8>)) {
+    fn before_path(out: &mut Vec<u8>, method: &str) {
         out.extend_from_slice(method.as_bytes());
         out.push(b' ');
-        path(out);
+    }
+
+    fn after_path(out: &mut Vec<u8>) {
         out.extend_from_slice(b" HTTP/1.1\r\n");
     }
 
-    #[inline]
-    fn field(out: &mut Vec<u8>, name: &str, value: impl FnOnce(&mut Vec<u8>)) {
+    fn before_value(out: &mut Vec<u8>, name: &str) {
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b": ");
-        value(out);
+    }
+
+    fn after_value(out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n");
     }
 
-    #[inline]
     fn end(out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n");
     }
@@ -101,13 +107,13 @@ pub fn anticipates_body(method: &str) -> bool {
 /// Returns the bytes of a request.
 pub fn encode_request<W: RequestWriter>(parts: &RequestParts<'_>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(256 + parts.body.map_or(0, <[u8]>::len));
-    W::start(&mut bytes, parts.method, |out| {
-        out.extend_from_slice(parts.path_and_query.as_bytes());
-    });
+    W::before_path(&mut bytes, parts.method);
+    bytes.extend_from_slice(parts.path_and_query.as_bytes());
+    W::after_path(&mut bytes);
     for (name, value) in list_fields(parts.authority, parts.headers, parts.keep_alive) {
-        W::field(&mut bytes, name, |out| {
-            out.extend_from_slice(value.as_bytes());
-        });
+        W::before_value(&mut bytes, name);
+        bytes.extend_from_slice(value.as_bytes());
+        W::after_value(&mut bytes);
     }
     if parts.body.is_some() || anticipates_body(parts.method) {
         let has_length = has_field(parts.headers, "content-length");

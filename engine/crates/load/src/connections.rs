@@ -13,7 +13,7 @@ const FIRST_PAUSE_NS: u64 = 10_000_000;
 const MAX_PAUSE_NS: u64 = 1_000_000_000;
 
 /// What a connection is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// There is none.
     Closed,
@@ -140,6 +140,20 @@ impl<S: Default> Connections<S> {
     #[inline]
     pub(crate) fn phase(&self, slot: Slot) -> Phase {
         self.all[slot as usize].phase
+    }
+
+    /// Returns whether a request can be sent on a connection at once. Without keep-alive every request makes its own.
+    #[inline]
+    pub(crate) fn is_usable(&self, slot: Slot) -> bool {
+        self.keep_alive && self.phase(slot) >= Phase::Idle
+    }
+
+    /// A request is written on a connection.
+    #[inline]
+    pub(crate) fn use_for_request(&mut self, slot: Slot) {
+        let connection = self.get(slot);
+        connection.requests = connection.requests.saturating_add(1);
+        connection.phase = Phase::Busy;
     }
 
     /// Connecting begins. Returns where to.

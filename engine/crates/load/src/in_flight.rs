@@ -24,9 +24,9 @@ pub(crate) struct InFlightRequest {
     /// When the last byte of its response came.
     pub(crate) last_byte_ns: u64,
     links: Links,
+    /// Received bytes of its response.
+    pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u32,
-    /// Received bytes of its response, at most `u32::MAX`.
-    pub(crate) received_bytes: u32,
     /// Its step of the scenario, or its target.
     pub(crate) part: u32,
     /// Whether it is a HEAD.
@@ -63,13 +63,6 @@ impl InFlightRequest {
     pub(crate) fn response_ns(&self) -> u64 {
         self.last_byte_ns.saturating_sub(self.intended_ns)
     }
-
-    /// Counts received bytes of its response.
-    #[inline]
-    pub(crate) fn receive(&mut self, bytes: usize) {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.received_bytes = self.received_bytes.saturating_add(bytes);
-    }
 }
 
 impl Linked for InFlightRequest {
@@ -92,6 +85,8 @@ pub(crate) struct InFlight {
     /// A part of `2^shift` places for each connection.
     requests: Vec<InFlightRequest>,
     shift: u32,
+    /// `2^shift - 1`.
+    mask: u32,
     depth: u32,
     /// By slot.
     queues: Vec<Queue>,
@@ -108,6 +103,7 @@ impl InFlight {
         Self {
             requests: vec![InFlightRequest::default(); connections * places],
             shift: places.trailing_zeros(),
+            mask: places as u32 - 1,
             depth: depth as u32,
             queues: vec![Queue::default(); connections],
             by_write: IndexList::new(),
@@ -141,37 +137,44 @@ impl InFlight {
     }
 
     /// Adds a request behind the others of a connection that has room.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, slot: Slot, request: InFlightRequest) -> RequestId {
-        let index = self.index(slot, self.count(slot));
+        let queue = &mut self.queues[slot as usize];
+        let nth = queue.first.wrapping_add(queue.length) & self.mask;
+        queue.length += 1;
+        let index = (slot << self.shift) | nth;
         self.requests[index as usize] = request;
         self.by_write.push(&mut self.requests, index);
-        self.queues[slot as usize].length += 1;
         RequestId(index)
     }
 
     /// Returns the first request of a connection, whose response comes next.
     #[inline]
-    pub(crate) fn first_of(&mut self, slot: Slot) -> Option<&mut InFlightRequest> {
-        if self.count(slot) == 0 {
-            return None;
-        }
-        let index = self.index(slot, 0);
-        Some(&mut self.requests[index as usize])
+    pub(crate) fn first_of(&self, slot: Slot) -> Option<RequestId> {
+        let queue = &self.queues[slot as usize];
+        let index = (slot << self.shift) | (queue.first & self.mask);
+        (queue.length > 0).then_some(RequestId(index))
     }
 
-    /// Removes the first request of a connection: its outcome is known. Returns what its place still holds.
     #[inline]
-    pub(crate) fn pop(&mut self, slot: Slot) -> Option<&mut InFlightRequest> {
-        if self.count(slot) == 0 {
-            return None;
-        }
-        let index = self.index(slot, 0);
-        self.by_write.remove(&mut self.requests, index);
+    pub(crate) fn get(&mut self, id: RequestId) -> &mut InFlightRequest {
+        &mut self.requests[id.0 as usize]
+    }
+
+    /// Removes the first request of a connection: its outcome is known. Its place holds it until the next push.
+    #[inline(always)]
+    pub(crate) fn remove_first(&mut self, slot: Slot, id: RequestId) -> &mut InFlightRequest {
+        self.by_write.remove(&mut self.requests, id.0);
         let queue = &mut self.queues[slot as usize];
         queue.first = queue.first.wrapping_add(1);
         queue.length -= 1;
-        Some(&mut self.requests[index as usize])
+        &mut self.requests[id.0 as usize]
+    }
+
+    /// Removes the first request of a connection, if there is one.
+    pub(crate) fn pop(&mut self, slot: Slot) -> Option<&mut InFlightRequest> {
+        let id = self.first_of(slot)?;
+        Some(self.remove_first(slot, id))
     }
 
     /// The driver gathers a request: [`Self::stamp_gathered`] tells when it is written.
@@ -228,8 +231,7 @@ impl InFlight {
     #[inline]
     fn index(&self, slot: Slot, nth: u32) -> u32 {
         let first = self.queues[slot as usize].first;
-        let mask = (1 << self.shift) - 1;
-        (slot << self.shift) | (first.wrapping_add(nth) & mask)
+        (slot << self.shift) | (first.wrapping_add(nth) & self.mask)
     }
 }
 

@@ -105,7 +105,7 @@ impl Recorder {
     }
 
     /// Records a whole response. `connect_ns` is how long making its connection took.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn record_response(
         &mut self,
         slot: Slot,

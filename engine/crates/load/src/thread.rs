@@ -209,113 +209,101 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     /// The user of a connection is free, or the connection has room: it takes what comes next.
     #[inline]
     fn go_on(&mut self, slot: Slot, now: u64) {
-        let is_open = !matches!(
-            self.connections.phase(slot),
-            Phase::Closed | Phase::Connecting
-        );
-        let mut written = 0;
-        while self.in_flight.has_room(slot) {
-            let intended_ns = match self.next(slot, now) {
-                Ok(intended_ns) => intended_ns,
-                Err(next) if is_open => {
-                    self.flush(slot, written);
-                    return self.rest(slot, next);
-                }
-                Err(next) => return self.rest_closed(slot, next, now),
-            };
-            if !(is_open && self.connections.keep_alive) {
-                return self.send(slot, intended_ns, now);
-            }
-            written += u32::from(self.write(slot, intended_ns, now));
+        if !self.connections.is_usable(slot) {
+            return self.go_on_closed(slot, now);
         }
-        self.flush(slot, written);
-    }
-
-    /// Returns the intended start of the next request of a free user, or what the user does instead.
-    #[inline]
-    fn next(&mut self, slot: Slot, now: u64) -> Result<u64, Next> {
-        let user = UserId::on(slot);
-        match self.workload.next(user, now) {
-            Next::Send(intended_ns) => {
-                self.recorder.tally.counts.due += 1;
-                Ok(intended_ns)
+        loop {
+            match self.next(slot, now) {
+                Next::Send(intended_ns) => self.write(slot, intended_ns, now),
+                next => return self.rest(slot, next),
             }
-            Next::Queue => self.workload.take_queued(user).ok_or(Next::Queue),
-            next => Err(next),
+            if !self.in_flight.has_room(slot) {
+                return self.flush(slot);
+            }
         }
     }
 
-    /// Nothing is to be sent on an open connection now.
-    fn rest(&mut self, slot: Slot, next: Next) {
-        if self.in_flight.count(slot) > 0 {
-            return;
-        }
-        match next {
-            Next::Queue => self.connections.let_idle(slot),
-            Next::Leave => {
-                self.connections.get(slot).phase = Phase::Away;
-                self.leave(slot);
-            }
-            Next::Send(_) | Next::Wait => self.connections.get(slot).phase = Phase::Away,
-        }
-    }
-
-    /// Nothing is to be sent on a connection that is not open.
-    fn rest_closed(&mut self, slot: Slot, next: Next, now: u64) {
-        match next {
+    /// As [`Self::go_on`], of a connection that is not open or carries one request.
+    fn go_on_closed(&mut self, slot: Slot, now: u64) {
+        match self.next(slot, now) {
+            Next::Send(intended_ns) => self.send(slot, intended_ns, now),
             Next::Queue if self.connections.phase(slot) == Phase::Connecting => {}
             // For the arrivals to come.
             Next::Queue if self.connections.keep_alive => self.connect(slot, now),
             Next::Queue => self.connections.let_idle(slot),
             Next::Leave => self.workload.user_left(UserId::on(slot)),
             // A user who is away has the connection made again when it sends again.
+            Next::Wait => {}
+        }
+    }
+
+    /// Returns what a free user does next. `Queue` means that the queue is empty.
+    #[inline(always)]
+    fn next(&mut self, slot: Slot, now: u64) -> Next {
+        let user = UserId::on(slot);
+        match self.workload.next(user, now) {
+            Next::Send(intended_ns) => {
+                self.recorder.tally.counts.due += 1;
+                Next::Send(intended_ns)
+            }
+            Next::Queue => match self.workload.take_queued(user) {
+                Some(intended_ns) => Next::Send(intended_ns),
+                None => Next::Queue,
+            },
+            next => next,
+        }
+    }
+
+    /// Nothing more is to be sent on an open connection now.
+    fn rest(&mut self, slot: Slot, next: Next) {
+        self.flush(slot);
+        if self.in_flight.count(slot) > 0 {
+            return;
+        }
+        self.connections.get(slot).phase = Phase::Away;
+        match next {
+            Next::Queue => self.connections.let_idle(slot),
+            Next::Leave => self.leave(slot),
             Next::Send(_) | Next::Wait => {}
         }
     }
 
-    /// Sends a request. It waits for its connection if that is not open; without keep-alive every request has its own.
+    /// Sends a request. It waits for its connection if that is not open.
     #[inline]
     fn send(&mut self, slot: Slot, intended_ns: u64, now: u64) {
-        match self.connections.phase(slot) {
-            Phase::Connecting => self.connections.park(slot, intended_ns),
-            Phase::Idle | Phase::Away | Phase::Busy if self.connections.keep_alive => {
-                let written = self.write(slot, intended_ns, now);
-                self.flush(slot, u32::from(written));
-            }
-            _ => {
-                self.connections.park(slot, intended_ns);
-                self.connect(slot, now);
-            }
+        if self.connections.is_usable(slot) {
+            self.write(slot, intended_ns, now);
+            return self.flush(slot);
+        }
+        self.connections.park(slot, intended_ns);
+        if self.connections.phase(slot) != Phase::Connecting {
+            self.connect(slot, now);
         }
     }
 
-    /// Writes a request behind the others of its connection. Returns whether there was one: rows may have run out.
-    #[inline]
-    fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) -> bool {
-        let Some(prepared) = self.workload.prepare(UserId::on(slot)) else {
+    /// Writes a request behind the others of its connection. Rows may have run out: then nothing is due any more.
+    #[inline(always)]
+    fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) {
+        let user = UserId::on(slot);
+        let Some(prepared) = self.workload.write(user, &mut self.driver) else {
             self.workload.end();
             self.recorder.unrendered += 1;
-            return false;
+            return;
         };
         let request = InFlightRequest::written(intended_ns, prepared, now);
         let id = self.in_flight.push(slot, request);
         if D::GATHERS_SENDS {
             self.in_flight.gather(id);
         }
+        self.connections.use_for_request(slot);
         self.recorder.sent(prepared.bytes);
-        true
     }
 
-    /// Sends the written requests of a connection together.
-    #[inline]
-    fn flush(&mut self, slot: Slot, written: u32) {
-        if written > 0 {
-            self.workload.send(slot, written, &mut self.driver);
-            let connection = self.connections.get(slot);
-            connection.requests = connection.requests.saturating_add(written);
-            connection.phase = Phase::Busy;
-        }
+    /// Sends the written requests of a pipelined connection together.
+    #[inline(always)]
+    fn flush(&mut self, slot: Slot) {
         if self.in_flight.is_pipelined() {
+            self.workload.flush(UserId::on(slot), &mut self.driver);
             let has_room = self.in_flight.count(slot) > 0 && self.in_flight.has_room(slot);
             self.connections.update_room(slot, has_room);
         }
@@ -367,7 +355,10 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
                     handshake_began_ns,
                 } => self.connected(slot, handshake_began_ns, now),
                 Event::Ended { slot } => self.ended(slot, now),
-                Event::Failed { slot, errno, text } => self.failed(slot, errno, text, now),
+                Event::Failed { slot, errno, text } => {
+                    let text = text.map(str::to_owned);
+                    self.failed(slot, errno, text, now);
+                }
             }
             while let Some(slot) = self.connections.next_freed() {
                 self.go_on(slot, now);
@@ -387,8 +378,8 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             return self.connections.let_idle(slot);
         }
         if let Some(intended_ns) = self.connections.take_parked(slot) {
-            let written = self.write(slot, intended_ns, now);
-            self.flush(slot, u32::from(written));
+            self.write(slot, intended_ns, now);
+            self.flush(slot);
             if self.workload.is_open() || !self.connections.keep_alive {
                 return;
             }
@@ -401,7 +392,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     }
 
     /// Responses have come, or bytes that are none.
-    #[inline]
+    #[inline(always)]
     fn received(&mut self, slot: Slot, reception: Reception, now: u64) {
         match reception {
             Reception::More => {}
@@ -414,7 +405,9 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
                 self.go_on(slot, now);
             }
             Reception::Closing { by_server } => self.close_after(slot, by_server, now),
-            Reception::Broken(kind, detail) => self.fail_connection(slot, kind, now, &detail),
+            Reception::Broken(kind, detail) => {
+                self.fail_connection(slot, kind, now, &detail.to_string());
+            }
             Reception::Unrequested => self.unrequested(slot, now),
             Reception::FirstFailure => self.end_load(now),
         }

@@ -8,7 +8,7 @@ mod script;
 mod users;
 
 use weir_http::{HttpError, Progress, Protocol, Response};
-use weir_net::{Driver, Slot};
+use weir_net::Driver;
 use weir_record::StepOutcome;
 
 pub(crate) use self::demand::Demand;
@@ -43,6 +43,8 @@ pub(crate) struct Workload {
     requests: Requests,
     demand: Demand,
     start_ns: u64,
+    /// Requests that are written and not sent.
+    written: u32,
 }
 
 impl Workload {
@@ -51,6 +53,7 @@ impl Workload {
             requests,
             demand,
             start_ns: 0,
+            written: 0,
         }
     }
 
@@ -66,7 +69,7 @@ impl Workload {
     }
 
     /// Returns what a free user does next.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self, user: UserId, now: u64) -> Next {
         if self.demand.users.is_some() {
             return self.next_of_user(user, now);
@@ -211,16 +214,19 @@ impl Workload {
         !self.is_open() && self.demand.users.is_some()
     }
 
-    /// Prepares the next request of a user. Returns `None` if rows have run out.
-    #[inline]
-    pub(crate) fn prepare(&mut self, user: UserId) -> Option<Prepared> {
-        self.requests.prepare(user)
+    /// Sends the next request of a user. On a pipelined connection [`Self::flush`] sends it. Returns `None` if rows have run out.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<Prepared> {
+        self.written += 1;
+        self.requests.write(user, driver)
     }
 
-    /// Sends the requests that were prepared since the last call, all of one user.
-    #[inline]
-    pub(crate) fn send(&mut self, slot: Slot, count: u32, driver: &mut impl Driver) {
-        self.requests.send(slot, count, driver);
+    /// Sends the requests of a pipelined connection that were written since the last call.
+    pub(crate) fn flush(&mut self, user: UserId, driver: &mut impl Driver) {
+        let written = std::mem::take(&mut self.written);
+        if written > 0 {
+            self.requests.flush(user, written, driver);
+        }
     }
 
     /// The response to a request begins.
@@ -235,7 +241,7 @@ impl Workload {
     ///
     /// # Errors
     /// When they are no response.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn receive<P: Protocol>(
         &mut self,
         protocol: &mut P,
@@ -257,7 +263,7 @@ impl Workload {
     ///
     /// # Errors
     /// What is wrong with it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete(
         &mut self,
         user: UserId,

@@ -32,7 +32,7 @@ pub enum Wait {
 }
 
 /// Something that happened to a connection.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// The connection was made.
     Connected {
@@ -63,7 +63,7 @@ pub enum Event<'a> {
         /// Why.
         errno: Errno,
         /// Why, if the number does not say it.
-        text: Option<String>,
+        text: Option<&'a str>,
     },
 }
 

@@ -236,7 +236,7 @@ impl Driver for EpollDriver {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Event<'_>> {
         let completion = self.advance()?;
         Some(completion.with(&self.buffer[..self.received], self.received_at))

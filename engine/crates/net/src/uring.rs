@@ -233,7 +233,7 @@ impl Driver for UringDriver {
         Ok(completed || !self.failures.is_empty())
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Event<'_>> {
         let completion = self.advance()?;
         let (bytes, stamp): (&[u8], _) = match &self.received {

@@ -29,18 +29,19 @@ impl<'a> Response<'a> {
         self.is_cut() && part.as_ptr_range().end == self.body.as_ptr_range().end
     }
 
-    /// The values of the headers of this name.
+    /// Returns the values of the fields of this name.
     pub(crate) fn headers(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        self.head
-            .split(|&byte| byte == b'\n')
-            .skip(1)
-            .filter_map(move |line| {
-                let after = line
-                    .split_at_checked(name.len())
-                    .filter(|(start, _)| start.eq_ignore_ascii_case(name.as_bytes()))?
-                    .1;
-                after.strip_prefix(b":").map(<[u8]>::trim_ascii)
-            })
+        let head = self.head;
+        memchr::memchr_iter(b'\n', head).filter_map(move |end_of_line| {
+            let line = &head[end_of_line + 1..];
+            let (start, rest) = line.split_at_checked(name.len())?;
+            let value = rest.strip_prefix(b":")?;
+            if !start.eq_ignore_ascii_case(name.as_bytes()) {
+                return None;
+            }
+            let end = memchr::memchr(b'\n', value).unwrap_or(value.len());
+            Some(value[..end].trim_ascii())
+        })
     }
 
     fn json(&self, pointer: &Pointer) -> Result<Option<&'a [u8]>, Reason> {

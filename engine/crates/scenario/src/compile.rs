@@ -11,12 +11,12 @@ use weir_plan::Think;
 use weir_plan::scenario::{Cookies, Scenario, Step};
 
 use self::answer::check;
-use self::request::{encode_constant, takes_cookies};
+use self::request::{constant_request, takes_cookies};
 use crate::ScenarioError;
 use crate::bind::Binder;
 use crate::check::Source;
 use crate::compiled::{
-    Capture, Compiled, CompiledFeeder, CompiledStep, Content, Field, Needs, Order, Pause,
+    Capture, Compiled, CompiledFeeder, CompiledStep, Content, Needs, Order, Pause,
 };
 use crate::feeder::Table;
 use crate::render::Part;
@@ -160,20 +160,16 @@ impl Compiler<'_> {
                 "none: requests have no order; use steps",
             ));
         }
-        let path = self.path(&format!("{key}.path"), step)?;
+        let (start, path_at, path) = self.path::<W>(&format!("{key}.path"), step)?;
         let fields = self.fields::<W>(&format!("{key}.headers"), step)?;
         let content = self.content::<W>(&format!("{key}.body"), step)?;
-        let constant = encode_constant::<W>(step.method.as_str(), &path, &fields, &content);
+        let constant = constant_request(&start, &path, &fields, &content);
         let mut feeders = Vec::new();
-        let values = fields.iter().flat_map(|field| match field {
-            Field::Encoded(_) => &[][..],
-            Field::Rendered(_, value) => value,
-        });
         let body = match &content {
             Content::Encoded(_) => &[][..],
             Content::Body(parts) => parts,
         };
-        for part in path.iter().chain(values).chain(body) {
+        for part in path.iter().chain(&fields).chain(body) {
             if let Part::Cell { feeder, .. } = part {
                 if !feeders.contains(feeder) {
                     feeders.push(*feeder);
@@ -213,6 +209,8 @@ impl Compiler<'_> {
                 .clone()
                 .unwrap_or_else(|| format!("{} {}", step.method.as_str(), step.path)),
             method: step.method,
+            start: start.into(),
+            path_at,
             path: path.into(),
             fields: fields.into(),
             has_cookies: takes_cookies(step) && self.cookies != Cookies::Off,

@@ -43,10 +43,14 @@ pub(crate) enum Order {
 pub(crate) struct CompiledStep {
     pub(crate) name: String,
     pub(crate) method: Method,
-    /// Path and query.
+    /// The constant beginning of the request.
+    pub(crate) start: Box<[u8]>,
+    /// Where in `start` the path begins.
+    pub(crate) path_at: usize,
+    /// The rest of path and query.
     pub(crate) path: Box<[Part]>,
-    /// The fields without `Cookie` and `Content-Length`.
-    pub(crate) fields: Box<[Field]>,
+    /// What follows the path: the fields without `Cookie` and the body's length.
+    pub(crate) fields: Box<[Part]>,
     /// Whether the user's cookies are sent.
     pub(crate) has_cookies: bool,
     pub(crate) content: Content,
@@ -64,20 +68,8 @@ impl CompiledStep {
     /// Returns path and query, `None` if they are rendered.
     #[inline]
     pub(crate) fn constant_path(&self) -> Option<&[u8]> {
-        match &self.path[..] {
-            [Part::Literal(path)] => Some(path),
-            _ => None,
-        }
+        self.path.is_empty().then(|| &self.start[self.path_at..])
     }
-}
-
-/// Fields of a request.
-#[derive(Debug)]
-pub(crate) enum Field {
-    /// Constant ones, encoded.
-    Encoded(Vec<u8>),
-    /// A name, and a value that is rendered.
-    Rendered(Box<str>, Box<[Part]>),
 }
 
 /// The part of a request behind its fields.

@@ -10,7 +10,7 @@ use weir_schedule::{Random, Shard};
 
 use crate::ScenarioError;
 use crate::check::{Reason, Response};
-use crate::compiled::{Compiled, CompiledStep, Content, Field, Order, Pause};
+use crate::compiled::{Compiled, CompiledStep, Content, Order, Pause};
 use crate::cookies::Jar;
 use crate::feeder::Deck;
 use crate::render::{Values, render};
@@ -151,26 +151,19 @@ impl User {
                 cell: &|feeder, column| compiled.feeders[feeder].table.cell(rows[feeder], column),
                 variables,
             };
-            let needs_path = compiled.cookies != Cookies::Off && step.constant_path().is_none();
-            W::start(out, step.method.as_str(), |out| {
-                let from = out.len();
-                render(&step.path, &mut values, out);
-                if needs_path {
-                    path.clear();
-                    path.extend_from_slice(&out[from..]);
-                }
-            });
-            for field in &step.fields {
-                match field {
-                    Field::Encoded(bytes) => out.extend_from_slice(bytes),
-                    Field::Rendered(name, value) => {
-                        W::field(out, name, |out| render(value, &mut values, out));
-                    }
-                }
+            let path_from = out.len() + step.path_at;
+            out.extend_from_slice(&step.start);
+            render(&step.path, &mut values, out);
+            if compiled.cookies != Cookies::Off && step.constant_path().is_none() {
+                path.clear();
+                path.extend_from_slice(&out[path_from..]);
             }
+            render(&step.fields, &mut values, out);
             let path = step.constant_path().unwrap_or(path);
             if sends_cookies && jar.has_for(path) {
-                W::field(out, "Cookie", |out| jar.append_for(path, out));
+                W::before_value(out, "Cookie");
+                jar.append_for(path, out);
+                W::after_value(out);
             }
             match &step.content {
                 Content::Encoded(bytes) => out.extend_from_slice(bytes),

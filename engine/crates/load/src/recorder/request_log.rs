@@ -173,10 +173,10 @@ impl RequestLog {
             first_byte_ns: or_never(request.first_byte_ns),
             last_byte_ns: or_never(request.last_byte_ns),
             connect_ns: end.connect_ns as i64,
-            received_bytes: request.received_bytes,
-            body_bytes: end.response.map_or(0, |response| {
-                u32::try_from(response.body_bytes).unwrap_or(u32::MAX)
-            }),
+            received_bytes: saturated(request.received_bytes),
+            body_bytes: end
+                .response
+                .map_or(0, |response| saturated(response.body_bytes)),
             sent_bytes: request.sent_bytes,
             user: self.shard.index(user.index() as u64) as u32,
             step,
@@ -208,6 +208,10 @@ impl RequestLog {
         let _ = self.blocks.full.send(self.block);
         self.lost
     }
+}
+
+fn saturated(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -43,6 +43,8 @@ pub(crate) struct Tally {
     pub(crate) slowest: Slowest,
     pub(crate) kernel_timestamps: KernelTimestamps,
     pub(crate) answers: Answers,
+    /// Requests that were written when they were due, which a closed loop does: they need no histogram.
+    without_lag: u64,
     /// Bytes of the first response's body, [`UNKNOWN`] until this thread knows it.
     first_length: u64,
     first: First,
@@ -71,6 +73,7 @@ impl Tally {
             slowest,
             kernel_timestamps: KernelTimestamps::default(),
             answers: Answers::default(),
+            without_lag: 0,
             first_length: UNKNOWN,
             first,
             response_time: new_histogram(),
@@ -96,6 +99,13 @@ impl Tally {
         }
     }
 
+    /// The load is over: adds the requests without a lag to its clock.
+    pub(crate) fn add_requests_without_lag(&mut self) {
+        // 0 is in the range of every histogram.
+        let _ = self.clocks.schedule_lag.record_n(0, self.without_lag);
+        self.without_lag = 0;
+    }
+
     /// Returns when the open interval ends.
     pub(crate) fn interval_end_ns(&self) -> u64 {
         self.start_ns + (self.index + 1) * self.interval_ns
@@ -107,7 +117,7 @@ impl Tally {
     }
 
     /// Records the times and the content of a whole response. `server` returns the value of its Server field.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn record_response(
         &mut self,
         connection: u32,
@@ -123,8 +133,10 @@ impl Tally {
             is_stamped,
             ..
         } = request;
-        self.kernel_timestamps.used += u64::from(is_stamped);
-        self.kernel_timestamps.missing += u64::from(!is_stamped);
+        match is_stamped {
+            true => self.kernel_timestamps.used += 1,
+            false => self.kernel_timestamps.missing += 1,
+        }
         let response_ns = request.response_ns();
         self.response_time.saturating_record(response_ns);
         if self.slowest.wants(response_ns) {
@@ -134,9 +146,10 @@ impl Tally {
         clocks
             .service_time
             .saturating_record(last_byte_ns.saturating_sub(written_ns));
-        clocks
-            .schedule_lag
-            .saturating_record(written_ns.saturating_sub(intended_ns));
+        match written_ns.saturating_sub(intended_ns) {
+            0 => self.without_lag += 1,
+            lag_ns => clocks.schedule_lag.saturating_record(lag_ns),
+        }
         clocks
             .time_to_first_byte
             .saturating_record(first_byte_ns.saturating_sub(written_ns));

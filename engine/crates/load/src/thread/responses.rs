@@ -1,11 +1,13 @@
 //! Responses: received bytes complete the requests of a connection.
 
-use weir_http::{Progress, Protocol, Response};
+use std::fmt;
+
+use weir_http::{HttpError, Progress, Protocol, Response};
 use weir_net::Slot;
 use weir_record::ErrorKind;
 
 use crate::connections::{Connections, Phase};
-use crate::in_flight::InFlight;
+use crate::in_flight::{InFlight, RequestId};
 use crate::recorder::Recorder;
 use crate::window::Window;
 use crate::workload::{UserId, Workload};
@@ -22,11 +24,35 @@ pub(super) enum Reception {
         by_server: bool,
     },
     /// The requests of the connection fail, and the connection with them.
-    Broken(ErrorKind, String),
+    Broken(ErrorKind, Detail),
     /// No request had been sent.
     Unrequested,
     /// The response is the first failure, which ends the load.
     FirstFailure,
+}
+
+/// Why the requests of a connection fail. It becomes text when it is reported.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Detail {
+    Http(HttpError),
+    /// So many bytes came behind the last response.
+    Surplus(usize),
+    Closed(&'static str),
+}
+
+impl fmt::Display for Detail {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(error) => error.fmt(formatter),
+            Self::Surplus(bytes) => {
+                write!(
+                    formatter,
+                    "{bytes} bytes beyond the end of the last response"
+                )
+            }
+            Self::Closed(text) => formatter.write_str(text),
+        }
+    }
 }
 
 /// The parts of a thread that a response passes through. They are borrowed apart from the driver, which lends the bytes.
@@ -43,16 +69,17 @@ pub(super) struct Responses<'a, P: Protocol> {
 
 impl<P: Protocol> Responses<'_, P> {
     /// Takes received bytes with the kernel's stamp. Several responses may come together.
-    #[inline]
+    #[inline(always)]
     pub(super) fn receive(&mut self, bytes: &[u8], stamp_unix_ns: Option<u64>) -> Reception {
         self.recorder.tally.counts.bytes_received += bytes.len() as u64;
         let user = UserId::on(self.slot);
         let mut rest = bytes;
         let mut reception = Reception::More;
         loop {
-            let Some(request) = self.in_flight.first_of(self.slot) else {
+            let Some(id) = self.in_flight.first_of(self.slot) else {
                 return Reception::Unrequested;
             };
+            let request = self.in_flight.get(id);
             let arrival_ns = self
                 .recorder
                 .arrival_ns(stamp_unix_ns, request.written_ns, self.now);
@@ -67,21 +94,20 @@ impl<P: Protocol> Responses<'_, P> {
             let (response, used) = match progress {
                 Ok(Progress::Complete { response, used }) => (response, used),
                 Ok(Progress::More) => {
-                    request.receive(rest.len());
+                    request.received_bytes += rest.len() as u64;
                     return reception;
                 }
                 Err(error) => {
-                    request.receive(rest.len());
-                    return Reception::Broken(ErrorKind::Protocol, error.to_string());
+                    request.received_bytes += rest.len() as u64;
+                    return Reception::Broken(ErrorKind::Protocol, Detail::Http(error));
                 }
             };
-            request.receive(used);
+            request.received_bytes += used as u64;
             rest = &rest[used..];
             if !rest.is_empty() && self.in_flight.count(self.slot) == 1 {
-                let detail = format!("{} bytes beyond the end of the last response", rest.len());
-                return Reception::Broken(ErrorKind::Protocol, detail);
+                return Reception::Broken(ErrorKind::Protocol, Detail::Surplus(rest.len()));
             }
-            reception = self.complete(response, arrival_ns);
+            reception = self.complete(id, response, arrival_ns);
             if rest.is_empty() || !matches!(reception, Reception::Free) {
                 return reception;
             }
@@ -95,28 +121,36 @@ impl<P: Protocol> Responses<'_, P> {
         let has_begun = P::has_begun(state);
         match self.protocol.end_of_stream(state) {
             // The end of a stream has no stamp.
-            Ok(Some(response)) => match self.complete(response, None) {
-                Reception::FirstFailure => Reception::FirstFailure,
-                _ => Reception::Closing { by_server: true },
-            },
+            Ok(Some(response)) => {
+                let Some(id) = self.in_flight.first_of(self.slot) else {
+                    return Reception::Unrequested;
+                };
+                match self.complete(id, response, None) {
+                    Reception::FirstFailure => Reception::FirstFailure,
+                    _ => Reception::Closing { by_server: true },
+                }
+            }
             Ok(None) => {
                 let detail = match has_begun {
                     true => "connection closed in the middle of a response",
                     false => "connection closed without a response",
                 };
-                Reception::Broken(ErrorKind::Reset, detail.to_owned())
+                Reception::Broken(ErrorKind::Reset, Detail::Closed(detail))
             }
-            Err(error) => Reception::Broken(ErrorKind::Protocol, error.to_string()),
+            Err(error) => Reception::Broken(ErrorKind::Protocol, Detail::Http(error)),
         }
     }
 
     /// The oldest request of the connection has its whole response. Its user is free now, and not when the kernel received it: the time
     /// between the two belongs to no request.
-    #[inline]
-    fn complete(&mut self, response: Response, arrival_ns: Option<u64>) -> Reception {
-        let Some(request) = self.in_flight.pop(self.slot) else {
-            return Reception::Unrequested;
-        };
+    #[inline(always)]
+    fn complete(
+        &mut self,
+        id: RequestId,
+        response: Response,
+        arrival_ns: Option<u64>,
+    ) -> Reception {
+        let request = self.in_flight.remove_first(self.slot, id);
         request.last_byte_ns = arrival_ns.unwrap_or(self.now);
         request.is_stamped = arrival_ns.is_some();
         // A first byte without a stamp came no later than the last one, whose stamp may be older than the look at the clock.

@@ -55,6 +55,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         let unsent = self.connections.parked() + self.workload.queued();
         let recorder = self.recorder;
         let mut tally = recorder.tally;
+        tally.add_requests_without_lag();
         let shard = self.connections.shard();
         tally.slowest.place(|own| shard.index(own));
         ThreadResult {

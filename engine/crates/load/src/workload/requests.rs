@@ -14,7 +14,7 @@ use crate::in_flight::InFlightRequest;
 /// Copies of a request that are sent together take no more memory than this, or than one of them.
 const COPIES_BYTES: usize = 64 * 1024;
 
-/// A request that is ready to be sent.
+/// A request that was written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prepared {
     pub(crate) bytes: u32,
@@ -74,8 +74,11 @@ impl Constant {
         }
     }
 
-    #[inline]
-    fn prepare(&self, part: u32) -> Prepared {
+    #[inline(always)]
+    fn write(&self, slot: Slot, part: u32, driver: &mut impl Driver) -> Prepared {
+        if self.copies.is_empty() {
+            driver.send(slot, self.payload);
+        }
         Prepared {
             bytes: self.bytes,
             part,
@@ -83,11 +86,7 @@ impl Constant {
         }
     }
 
-    #[inline]
-    fn send(&self, slot: Slot, count: u32, driver: &mut impl Driver) {
-        if self.copies.is_empty() {
-            return driver.send(slot, self.payload);
-        }
+    fn flush(&self, slot: Slot, count: u32, driver: &mut impl Driver) {
         let mut left = count as usize * self.bytes as usize;
         while left > 0 {
             let part = left.min(self.copies.len());
@@ -125,30 +124,31 @@ impl Requests {
         Self::ByTarget(Box::new(targets), right)
     }
 
-    /// Prepares the next request of a user. Returns `None` if there is none.
-    #[inline]
-    pub(crate) fn prepare(&mut self, user: UserId) -> Option<Prepared> {
+    /// Sends the next request of a user, on a pipelined connection with [`Self::flush`]. Returns `None` if there is none.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<Prepared> {
+        let slot = user.slot();
         match self {
-            Self::Same(constant, _) => Some(constant.prepare(0)),
+            Self::Same(constant, _) => Some(constant.write(slot, 0, driver)),
             Self::ByTarget(all, _) => {
                 let target = all.targets[user.index()];
                 all.outcomes[target as usize].sent += 1;
-                Some(all.constants[target as usize].prepare(target))
+                Some(all.constants[target as usize].write(slot, target, driver))
             }
-            Self::Scenario(script) => script.prepare(user),
+            Self::Scenario(script) => script.write(user, driver),
         }
     }
 
-    /// Sends the requests of a user that were prepared since the last call.
-    #[inline]
-    pub(crate) fn send(&mut self, slot: Slot, count: u32, driver: &mut impl Driver) {
+    /// Sends the last `count` requests of a user that were written and not sent.
+    pub(crate) fn flush(&mut self, user: UserId, count: u32, driver: &mut impl Driver) {
+        let slot = user.slot();
         match self {
-            Self::Same(constant, _) => constant.send(slot, count, driver),
+            Self::Same(constant, _) => constant.flush(slot, count, driver),
             Self::ByTarget(all, _) => {
-                let target = all.targets[UserId::on(slot).index()];
-                all.constants[target as usize].send(slot, count, driver);
+                let target = all.targets[user.index()];
+                all.constants[target as usize].flush(slot, count, driver);
             }
-            Self::Scenario(script) => script.send(slot, driver),
+            Self::Scenario(script) => script.flush(user, driver),
         }
     }
 
@@ -156,7 +156,7 @@ impl Requests {
     ///
     /// # Errors
     /// What is wrong with it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete(
         &mut self,
         user: UserId,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use weir_http::{Http1Writer, Sink};
-use weir_net::{Driver, Payload, Slot};
+use weir_net::{Driver, Payload};
 use weir_record::{RequestRecord, StepOutcome};
 use weir_scenario::{Capture, Compiled, Needs, Response, User, Worker};
 use weir_schedule::Shard;
@@ -21,9 +21,7 @@ pub(crate) struct Script {
     users: Vec<ScriptUser>,
     /// By step: its payload and length, if it is constant.
     constants: Vec<Option<(Payload, u32)>>,
-    /// The payload that is prepared, unless `out` is.
-    prepared: Option<Payload>,
-    /// Rendered requests that are prepared.
+    /// Rendered requests that are not sent yet.
     out: Vec<u8>,
     /// Whether connections carry several requests at a time.
     is_pipelined: bool,
@@ -101,7 +99,6 @@ impl Script {
                     captured: Captured::default(),
                 })
                 .collect(),
-            prepared: None,
             out: Vec::new(),
             is_pipelined: depth > 1,
             may_end: compiled.may_end(),
@@ -111,29 +108,31 @@ impl Script {
         }
     }
 
-    /// Prepares the next request of a user. Returns `None` if there is none.
-    pub(crate) fn prepare(&mut self, user: UserId) -> Option<Prepared> {
-        let user = &mut self.users[user.index()];
+    /// Sends the next request of a user, on a pipelined connection with [`Self::flush`]. Returns `None` if there is none.
+    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<Prepared> {
+        let of_user = &mut self.users[user.index()];
         let before = self.out.len();
-        let issued =
-            user.user
-                .next::<Http1Writer>(&self.compiled, &mut self.worker, &mut self.out)?;
-        user.last_step = Some(issued.step);
+        let next = &mut of_user.user;
+        let issued = next.next::<Http1Writer>(&self.compiled, &mut self.worker, &mut self.out)?;
+        of_user.last_step = Some(issued.step);
         self.steps[issued.step].sent += 1;
-        let bytes = match self.constants[issued.step] {
-            Some((payload, length)) if issued.is_constant && !self.is_pipelined => {
-                self.prepared = Some(payload);
+        let constant = self.constants[issued.step].filter(|_| issued.is_constant);
+        let bytes = match constant {
+            Some((payload, length)) if !self.is_pipelined => {
+                driver.send(user.slot(), payload);
                 length
             }
-            _ => {
-                if let Some(bytes) = self.compiled.constant(issued.step) {
-                    if issued.is_constant {
-                        self.out.extend_from_slice(bytes);
-                    }
-                }
-                (self.out.len() - before) as u32
+            Some((_, length)) => {
+                let bytes = self.compiled.constant(issued.step);
+                self.out.extend_from_slice(bytes.unwrap_or_default());
+                length
             }
+            None => (self.out.len() - before) as u32,
         };
+        if !self.is_pipelined && constant.is_none() {
+            driver.send_once(user.slot(), &self.out);
+            self.out.clear();
+        }
         Some(Prepared {
             bytes,
             part: issued.step as u32,
@@ -141,13 +140,9 @@ impl Script {
         })
     }
 
-    /// Sends what was prepared since the last call.
-    pub(crate) fn send(&mut self, slot: Slot, driver: &mut impl Driver) {
-        match self.prepared.take() {
-            Some(payload) => driver.send(slot, payload),
-            None if self.is_pipelined => driver.send_bytes(slot, &self.out),
-            None => driver.send_once(slot, &self.out),
-        }
+    /// Sends the requests of a pipelined connection that are not sent yet.
+    pub(crate) fn flush(&mut self, user: UserId, driver: &mut impl Driver) {
+        driver.send_bytes(user.slot(), &self.out);
         self.out.clear();
     }
 

@@ -26,6 +26,8 @@ pub struct TlsDriver<D> {
     stamp_unix_ns: Option<u64>,
     /// Events that follow from bytes that were taken already.
     pending: VecDeque<(Slot, Pending)>,
+    /// The text of the last failure.
+    failure: Option<String>,
 }
 
 #[derive(Default)]
@@ -60,6 +62,7 @@ impl<D: Driver> TlsDriver<D> {
             outgoing: Vec::new(),
             stamp_unix_ns: None,
             pending: VecDeque::new(),
+            failure: None,
         }
     }
 
@@ -148,6 +151,7 @@ impl<D: Driver> TlsDriver<D> {
             Event::Ended { slot } => self.end(slot),
             Event::Failed { slot, errno, text } => {
                 self.connections[slot as usize].session = None;
+                let text = text.map(str::to_owned);
                 self.pending.push_back((slot, Pending::Failed(errno, text)));
             }
         }
@@ -225,7 +229,14 @@ impl<D: Driver> Driver for TlsDriver<D> {
                 stamp_unix_ns: self.stamp_unix_ns,
             },
             Pending::Ended => Event::Ended { slot },
-            Pending::Failed(errno, text) => Event::Failed { slot, errno, text },
+            Pending::Failed(errno, text) => {
+                self.failure = text;
+                Event::Failed {
+                    slot,
+                    errno,
+                    text: self.failure.as_deref(),
+                }
+            }
         })
     }
 }

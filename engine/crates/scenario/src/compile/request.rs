@@ -4,13 +4,17 @@ use weir_http::{RequestWriter, anticipates_body, has_field, list_fields};
 use weir_plan::scenario::Step;
 
 use super::Compiler;
-use crate::compiled::{Content, Field};
+use crate::compiled::Content;
 use crate::render::{Part, Place};
 use crate::{ScenarioError, template};
 
 impl Compiler<'_> {
-    /// Returns path and query.
-    pub(super) fn path(&mut self, key: &str, step: &Step) -> Result<Vec<Part>, ScenarioError> {
+    /// Returns the request's constant beginning, where in it the path begins, and the rest of path and query.
+    pub(super) fn path<W: RequestWriter>(
+        &mut self,
+        key: &str,
+        step: &Step,
+    ) -> Result<(Vec<u8>, usize, Vec<Part>), ScenarioError> {
         let text = &step.path;
         let expected =
             "a path that begins with / or a variable, without spaces but in placeholders";
@@ -36,43 +40,35 @@ impl Compiler<'_> {
             return Err(wrong());
         }
         let mut parts = self.binder.bind(key, text, Place::Path)?;
-        if let Some(Part::Literal(text)) = parts.first_mut() {
-            *text = [self.base.path_prefix.as_bytes(), text].concat().into();
+        let mut start = Vec::new();
+        W::before_path(&mut start, step.method.as_str());
+        let path_at = start.len();
+        if let Some(Part::Literal(text)) = parts.first() {
+            start.extend_from_slice(self.base.path_prefix.as_bytes());
+            start.extend_from_slice(text);
+            parts.remove(0);
         }
-        Ok(parts)
+        Ok((start, path_at, parts))
     }
 
-    /// Returns the fields without `Cookie` and the body's length. Neighbouring constant fields are encoded together.
+    /// Returns what follows the path: the fields without `Cookie` and the body's length.
     pub(super) fn fields<W: RequestWriter>(
         &mut self,
         key: &str,
         step: &Step,
-    ) -> Result<Vec<Field>, ScenarioError> {
+    ) -> Result<Vec<Part>, ScenarioError> {
         for (name, value) in &step.headers {
             check_header(key, name, value)?;
         }
-        let mut fields = Vec::new();
+        let mut parts = vec![literal(W::after_path)];
         let base = self.base;
         for (name, value) in list_fields(base.authority, &step.headers, base.keep_alive) {
+            parts.push(literal(|out| W::before_value(out, name)));
             let key = format!("{key}.{name}");
-            let value = merged(self.binder.bind(&key, value, Place::Header)?);
-            let constant: &[u8] = match &value[..] {
-                [] => b"",
-                [Part::Literal(text)] => text,
-                _ => {
-                    let name = name.into();
-                    fields.push(Field::Rendered(name, value.into()));
-                    continue;
-                }
-            };
-            if !matches!(fields.last(), Some(Field::Encoded(_))) {
-                fields.push(Field::Encoded(Vec::new()));
-            }
-            if let Some(Field::Encoded(bytes)) = fields.last_mut() {
-                W::field(bytes, name, |out| out.extend_from_slice(constant));
-            }
+            parts.extend(self.binder.bind(&key, value, Place::Header)?);
+            parts.push(literal(W::after_value));
         }
-        Ok(fields)
+        Ok(merged(parts))
     }
 
     /// Returns the end of the request.
@@ -106,25 +102,23 @@ pub(super) fn takes_cookies(step: &Step) -> bool {
 }
 
 /// Returns all bytes of a request, `None` if a part of it is rendered.
-pub(super) fn encode_constant<W: RequestWriter>(
-    method: &str,
+pub(super) fn constant_request(
+    start: &[u8],
     path: &[Part],
-    fields: &[Field],
+    fields: &[Part],
     content: &Content,
 ) -> Option<Box<[u8]>> {
-    let ([Part::Literal(path)], Content::Encoded(end)) = (path, content) else {
+    let ([], [Part::Literal(fields)], Content::Encoded(end)) = (path, fields, content) else {
         return None;
     };
+    Some([start, fields, end].concat().into())
+}
+
+/// Returns the bytes that a function appends.
+fn literal(append: impl FnOnce(&mut Vec<u8>)) -> Part {
     let mut bytes = Vec::new();
-    W::start(&mut bytes, method, |out| out.extend_from_slice(path));
-    for field in fields {
-        let Field::Encoded(field) = field else {
-            return None;
-        };
-        bytes.extend_from_slice(field);
-    }
-    bytes.extend_from_slice(end);
-    Some(bytes.into())
+    append(&mut bytes);
+    Part::Literal(bytes.into())
 }
 
 /// Returns the parts with neighbouring literals joined.

@@ -84,14 +84,16 @@ fn a_prefix_comes_before_every_path() {
         compiled.user(0, 1),
     );
     let mut out = Vec::new();
-    user.next::<Http1Writer>(&compiled, &mut worker, &mut out).unwrap();
+    user.next::<Http1Writer>(&compiled, &mut worker, &mut out)
+        .unwrap();
     assert!(
         compiled
             .constant(0)
             .unwrap()
             .starts_with(b"GET /api/a HTTP")
     );
-    user.next::<Http1Writer>(&compiled, &mut worker, &mut out).unwrap();
+    user.next::<Http1Writer>(&compiled, &mut worker, &mut out)
+        .unwrap();
     assert!(out.starts_with(b"GET /api/1 HTTP"));
 }
 
@@ -201,7 +203,11 @@ fn no_number_and_no_row_comes_twice_on_any_thread() {
             assert!(numbers.insert(path.next().unwrap().parse::<u64>().unwrap()));
             assert!(ids.insert(path.next().unwrap().parse::<u64>().unwrap()));
         }
-        assert!(users[0].next::<Http1Writer>(&compiled, &mut worker, &mut out).is_none());
+        assert!(
+            users[0]
+                .next::<Http1Writer>(&compiled, &mut worker, &mut out)
+                .is_none()
+        );
     }
     assert!(numbers.into_iter().eq(0..30));
     assert!(ids.into_iter().eq(0..30));
