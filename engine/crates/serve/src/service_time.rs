@@ -1,19 +1,19 @@
-//! Service times drawn from a known distribution: arithmetic only.
+//! Random service times with a known distribution.
 
 use std::time::Duration;
 
-/// What a service time is drawn from.
+/// A distribution of service times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
     /// Always the same.
     Constant(Duration),
-    /// Any between these two, equally likely.
+    /// Uniform between these two.
     Uniform(Duration, Duration),
     /// Exponential with this mean.
     Exponential(Duration),
 }
 
-/// A sequence of draws that its seed decides: splitmix64 (Steele, Lea and Flood, OOPSLA 2014), enough for service times.
+/// A sequence of random numbers from a seed: splitmix64 (Steele, Lea and Flood, OOPSLA 2014), which is good enough for service times.
 #[derive(Debug)]
 pub(crate) struct Draws(u64);
 
@@ -26,17 +26,17 @@ impl Draws {
         match distribution {
             Distribution::Constant(time) => time,
             Distribution::Uniform(low, high) => low + (high - low).mul_f64(self.fraction()),
-            // 1 − u is above 0, so that its logarithm exists.
+            // 1 − u is above 0, so its logarithm exists.
             Distribution::Exponential(mean) => mean.mul_f64(-(1.0 - self.fraction()).ln()),
         }
     }
 
-    /// True in this share of the draws.
+    /// Returns true with probability `share`.
     pub(crate) fn chance(&mut self, share: f64) -> bool {
         self.fraction() < share
     }
 
-    /// At least 0 and below 1, with 53 bits.
+    /// Returns a number from 0 to below 1, with 53 bits.
     fn fraction(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quantiles_are_those_of_the_distribution() {
+    fn quantiles_match_the_distribution() {
         let exponential = sorted(Distribution::Exponential(MEAN));
         let uniform = sorted(Distribution::Uniform(MEAN, 3 * MEAN));
         for quantile in [0.1, 0.5, 0.9, 0.99] {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides_the_draws() {
+    fn seed_determines_the_times() {
         let first = |seed| Draws::new(seed).next(Distribution::Exponential(MEAN));
         assert_eq!(first(1), first(1));
         assert_ne!(first(1), first(2));

@@ -177,7 +177,7 @@ fn who_may_not_look_is_told_what_it_takes() {
     assert_eq!(code, 3);
     assert_eq!(
         said["message"],
-        "packets cannot be looked at without the capability CAP_NET_RAW"
+        "packets cannot be captured without the capability CAP_NET_RAW"
     );
     assert!(
         said["hint"]
