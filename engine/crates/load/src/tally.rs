@@ -7,8 +7,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_record::{
-    Answers, Clocks, Counts, ErrorKind, Event, FirstAnswer, Histogram, IntervalPart,
-    KernelTimestamps, Slowest, StatusCounts, TimeLine, new_histogram,
+    Clocks, Counts, ErrorKind, Event, FirstResponse, Histogram, IntervalPart, KernelTimestamps,
+    Responses, Slowest, StatusCounts, TimeLine, new_histogram,
 };
 use weir_wire::{Answer, ResponseReader};
 
@@ -20,7 +20,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub(crate) type Pool = Arc<Mutex<Vec<Histogram>>>;
 
 /// The first whole answer of any thread, once there is one.
-pub(crate) type First = Arc<OnceLock<FirstAnswer>>;
+pub(crate) type First = Arc<OnceLock<FirstResponse>>;
 
 /// The length of the first answer before there is one: no body is that long.
 const UNKNOWN: u64 = u64::MAX;
@@ -53,7 +53,7 @@ pub(crate) struct Tally {
     pub(crate) status: StatusCounts,
     pub(crate) slowest: Slowest,
     pub(crate) kernel_timestamps: KernelTimestamps,
-    pub(crate) answers: Answers,
+    pub(crate) answers: Responses,
     /// Bytes of the first answer's body, as far as this thread knows.
     first_length: u64,
     first: First,
@@ -83,7 +83,7 @@ impl Tally {
             status: StatusCounts::default(),
             slowest,
             kernel_timestamps: KernelTimestamps::default(),
-            answers: Answers::default(),
+            answers: Responses::default(),
             first_length: UNKNOWN,
             first,
             response_time: new_histogram(),
@@ -195,7 +195,7 @@ impl Tally {
     #[cold]
     fn has_other_length(&mut self, answer: Answer, reader: &ResponseReader) {
         if self.first_length == UNKNOWN {
-            let first = self.first.get_or_init(|| FirstAnswer {
+            let first = self.first.get_or_init(|| FirstResponse {
                 status: answer.status,
                 server: String::from_utf8_lossy(reader.last_header("server").unwrap_or_default())
                     .into_owned(),

@@ -94,7 +94,7 @@ fn a_generator_that_was_stopped_says_so_and_its_figures_are_invalid() {
     // The length of the standstill; nothing is waited for.
     std::thread::sleep(std::time::Duration::from_millis(800));
     kill_process(pid, Signal::CONT).unwrap();
-    while !String::from_utf8_lossy(&seen).contains("\"stood still\"") {
+    while !String::from_utf8_lossy(&seen).contains("\"stalled\"") {
         assert_ne!(output.read_until(b'\n', &mut seen).unwrap(), 0);
     }
     drop(child.stdin.take());
@@ -103,7 +103,7 @@ fn a_generator_that_was_stopped_says_so_and_its_figures_are_invalid() {
     assert_eq!(verdict["validity"], "invalid");
     let reason = verdict["reasons"][0].as_str().unwrap();
     assert!(reason.contains("was stopped"), "{reason}");
-    let still = reason.strip_prefix("the generator stood still for ");
+    let still = reason.strip_prefix("the generator stalled for ");
     let still_s: f64 = still.unwrap().split(' ').next().unwrap().parse().unwrap();
     // Up to an interval of it is not counted; a machine with other work lets it wait for longer.
     assert!((0.5..20.0).contains(&still_s), "{reason}");

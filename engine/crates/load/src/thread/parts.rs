@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_net::{Endpoint, Errno};
 use weir_record::{
-    Answers, Clocks, FirstFailure, KernelTimestamps, Slowest, StatusCounts, StepOutcome,
+    Clocks, FirstFailure, KernelTimestamps, Responses, Slowest, StatusCounts, StepOutcome,
 };
 use weir_scenario::{Compiled, Worker};
 use weir_schedule::Shard;
@@ -48,7 +48,7 @@ pub(crate) struct Parts<D> {
 #[derive(Debug)]
 pub(crate) struct ThreadEnd {
     pub(crate) clocks: Clocks,
-    pub(crate) answers: Answers,
+    pub(crate) answers: Responses,
     pub(crate) status: StatusCounts,
     pub(crate) unanswered: u64,
     pub(crate) unsent: u64,

@@ -241,7 +241,7 @@ fn the_first_answer_is_told_and_how_many_have_another_length() {
     let run = Run::of(&with_requests(closed(address, 1), 40));
     let summary = run.summary();
     let first = json!({"status": 200, "server": "first/1.0", "body_bytes": 5});
-    assert_eq!(summary["first_answer"], first);
+    assert_eq!(summary["first_response"], first);
     assert_eq!(summary["other_length"], 20);
     assert_eq!(summary["bytes"]["received_body"], 10 * (5 + 5 + 4));
 }
@@ -249,7 +249,7 @@ fn the_first_answer_is_told_and_how_many_have_another_length() {
 #[test]
 fn without_an_answer_there_is_no_first_one_and_nothing_was_read() {
     let run = Run::of(&closed(server(drop), 1));
-    assert!(run.summary()["first_answer"].is_null());
+    assert!(run.summary()["first_response"].is_null());
     let nothing = json!({"mean": null, "min": null, "max": null});
     assert_eq!(run.summary()["read_time_us"], nothing);
     assert_eq!(run.summary()["other_length"], 0);
@@ -260,7 +260,7 @@ fn the_first_answer_of_all_threads_is_what_lengths_are_held_against() {
     let answer: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nanswer!";
     let run = Run::of(&with(closed(answering(answer), 4), "threads", 4));
     let first = json!({"status": 200, "server": "", "body_bytes": 7});
-    assert_eq!(run.summary()["first_answer"], first);
+    assert_eq!(run.summary()["first_response"], first);
     assert_eq!(run.summary()["other_length"], 0);
     let bodies = run.requests("completed") * 7;
     assert_eq!(run.summary()["bytes"]["received_body"], bodies);

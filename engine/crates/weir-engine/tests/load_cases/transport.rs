@@ -217,7 +217,7 @@ fn redirects_are_mentioned_and_not_followed() {
     run.assert_all_ok();
     run.assert_valid();
     let reason = format!(
-        "{} answers were redirects; they are not followed",
+        "{} responses were redirects, which weir does not follow",
         run.requests("completed")
     );
     assert!(

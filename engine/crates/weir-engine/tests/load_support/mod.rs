@@ -258,7 +258,7 @@ impl Run {
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert_eq!(errors[0].0, kind, "{errors:?}");
         let (validity, reason) = if self.requests("completed") == 0 {
-            ("invalid", "no_answer")
+            ("invalid", "no_response")
         } else {
             ("suspect", "failed")
         };
@@ -289,7 +289,7 @@ impl Run {
         let verdict = &self.summary()["verdict"];
         let kinds = verdict["kinds"].as_array().unwrap();
         assert!(
-            self.validity() == expected || kinds.contains(&json!("stood_still")),
+            self.validity() == expected || kinds.contains(&json!("stalled")),
             "{verdict}"
         );
     }
