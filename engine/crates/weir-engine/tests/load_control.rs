@@ -44,7 +44,7 @@ fn rest(
 }
 
 #[test]
-fn a_signal_ends_the_load_early_and_the_end_is_still_written() {
+fn signal_ends_the_load_with_its_summary() {
     for signal in [Signal::TERM, Signal::INT] {
         let (child, output, seen) = running();
         kill_process(Pid::from_child(&child), signal).unwrap();
@@ -71,7 +71,7 @@ fn a_reader_that_goes_away_ends_the_load() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_does_not_hold_up_the_load() {
+fn slow_reader_does_not_delay_the_load() {
     let plan = with(closed(answering(OK), 1), "duration_s", 3.0);
     let child = command()
         .stdin(plan_file(&plan.to_string()))
@@ -87,7 +87,7 @@ fn a_reader_that_does_not_read_does_not_hold_up_the_load() {
 }
 
 #[test]
-fn a_generator_that_was_stopped_says_so_and_its_figures_are_invalid() {
+fn stopped_generator_is_invalid() {
     let (mut child, mut output, mut seen) = running();
     let pid = Pid::from_child(&child);
     kill_process(pid, Signal::STOP).unwrap();
@@ -110,7 +110,7 @@ fn a_generator_that_was_stopped_says_so_and_its_figures_are_invalid() {
 }
 
 #[test]
-fn a_plan_may_come_from_a_file_by_name_and_then_the_input_does_not_matter() {
+fn plan_may_come_from_a_file() {
     let path = std::env::temp_dir().join(format!("weir-load-plan-{}.json", std::process::id()));
     std::fs::write(&path, closed(answering(OK), 1).to_string()).unwrap();
     let output = command()
@@ -138,7 +138,7 @@ fn refusal(plan: &str) -> (i32, Value) {
 }
 
 #[test]
-fn a_plan_that_cannot_be_used_is_refused_with_code_2() {
+fn invalid_plan_exits_with_2() {
     let good = closed("127.0.0.1:9".parse().unwrap(), 1);
     let mut body = good.clone();
     body["request"] = json!({"body": {"file": "/nowhere/at/all"}});
@@ -195,7 +195,7 @@ fn a_plan_that_cannot_be_used_is_refused_with_code_2() {
 }
 
 #[test]
-fn a_plan_file_that_is_not_there_is_refused_with_code_2() {
+fn missing_plan_file_exits_with_2() {
     let output = command()
         .args(["--plan", "/nowhere.json"])
         .stdin(Stdio::null())

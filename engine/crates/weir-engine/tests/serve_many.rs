@@ -22,7 +22,7 @@ fn cpu(server: &Server) -> Duration {
 
 #[test]
 #[ignore = "a soak test, with ulimit -n 20000"]
-fn ten_thousand_requests_wait_for_next_to_nothing_and_are_answered_for_15_us_each() {
+fn ten_thousand_delayed_requests_cost_15_us_each() {
     if !may_open(2 * REQUESTS as u64) {
         return;
     }
