@@ -1,7 +1,6 @@
 //! A group: one started server with its init, and the commands that wait for its start or its exit.
 
 use std::io;
-use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -42,19 +41,6 @@ pub struct Stopping {
     stage: KillStage,
     /// Time of the next stage.
     deadline: Instant,
-}
-
-/// A message of an init that the host acts on.
-pub enum InitEvent {
-    Started {
-        pid: i32,
-        t_ns: u64,
-        address: Option<Ipv4Addr>,
-    },
-    Failed {
-        message: String,
-        hint: String,
-    },
 }
 
 /// One started process.
@@ -150,31 +136,27 @@ impl Group {
         &self.link
     }
 
-    /// Reads the init's messages.
-    pub fn receive_events(&mut self) -> io::Result<Vec<InitEvent>> {
+    /// Reads the init's messages. Returns those that confirm or refuse the start.
+    pub fn receive_events(&mut self) -> io::Result<Vec<ToHost>> {
         let mut events = Vec::new();
         while self.link.receive(false)? {
             // After each read, because the credentials belong to its messages.
             while let Some(message) = self.link.next() {
-                match message? {
-                    ToHost::Started { pid, t_ns, address } => {
-                        let outside = match self.isolation {
-                            Isolation::Namespace => self.link.sender(),
-                            Isolation::ProcessGroup => Some(pid),
-                        };
-                        events.push(InitEvent::Started {
-                            pid: outside.unwrap_or(pid),
-                            address,
-                            t_ns,
-                        });
+                let mut message = message?;
+                match &mut message {
+                    ToHost::Started { pid, .. } => {
+                        if self.isolation == Isolation::Namespace {
+                            *pid = self.link.sender().unwrap_or(*pid);
+                        }
                     }
-                    ToHost::Failed { message, hint } => {
-                        self.has_failed = true;
-                        events.push(InitEvent::Failed { message, hint });
+                    ToHost::Failed { .. } => self.has_failed = true,
+                    ToHost::Ended(report) => {
+                        self.report = Some(std::mem::take(report));
+                        continue;
                     }
-                    ToHost::Ended(report) => self.report = Some(report),
-                    ToHost::Ready | ToHost::Network(_) => {}
+                    ToHost::Ready | ToHost::Network(_) => continue,
                 }
+                events.push(message);
             }
         }
         Ok(events)

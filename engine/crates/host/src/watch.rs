@@ -2,7 +2,7 @@
 //!
 //! It owns the observer. The host's event loop sends it commands over a channel and never waits for it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -13,17 +13,20 @@ use crate::record::Record;
 use weir_sys::limits::LOWEST_PRIORITY;
 use weir_sys::process::leads_session;
 
+/// A started process for the observer.
+pub struct ObservedGroup {
+    pub name: String,
+    pub tier: String,
+    /// The parent of the server's processes.
+    pub init: i32,
+    pub isolation: Isolation,
+    /// Folder of a control group that holds this server only.
+    pub cpu_cgroup: Option<PathBuf>,
+}
+
 /// A command to the observer thread.
 pub enum ObserverCommand {
-    /// Observe a started process. `init` is the parent of its tree.
-    Add {
-        name: String,
-        tier: String,
-        init: i32,
-        isolation: Isolation,
-        /// Folder of a control group that holds this server only.
-        cpu_cgroup: Option<PathBuf>,
-    },
+    Add(ObservedGroup),
     Remove {
         name: String,
     },
@@ -62,20 +65,7 @@ pub fn run(mut observer: Observer, commands: &Receiver<ObserverCommand>, records
         };
         // A failed send is ignored: the host itself ends when its output closes.
         match command {
-            Ok(ObserverCommand::Add {
-                name,
-                tier,
-                init,
-                isolation,
-                cpu_cgroup,
-            }) => add(
-                &mut observer,
-                &name,
-                &tier,
-                init,
-                isolation,
-                cpu_cgroup.as_deref(),
-            ),
+            Ok(ObserverCommand::Add(group)) => add(&mut observer, &group),
             Ok(ObserverCommand::Remove { name }) => observer.remove(&name),
             Ok(ObserverCommand::StartSampling {
                 period,
@@ -121,21 +111,17 @@ fn lower_priority() {
     }
 }
 
-fn add(
-    observer: &mut Observer,
-    name: &str,
-    tier: &str,
-    init: i32,
-    isolation: Isolation,
-    cpu_cgroup: Option<&Path>,
-) {
-    let as_namespace =
-        isolation == Isolation::Namespace && observer.add_namespace(name, tier, init).is_ok();
-    if !as_namespace {
+fn add(observer: &mut Observer, group: &ObservedGroup) {
+    let ObservedGroup {
+        name, tier, init, ..
+    } = group;
+    let is_namespace = group.isolation == Isolation::Namespace
+        && observer.add_namespace(name, tier, *init).is_ok();
+    if !is_namespace {
         // Fails only if the init has ended. The host is then about to remove the group.
-        let _ = observer.add_tree(name, tier, init, false);
+        let _ = observer.add_tree(name, tier, *init, false);
     }
-    if let Some(folder) = cpu_cgroup {
+    if let Some(folder) = &group.cpu_cgroup {
         // If this fails, the observer adds up the CPU time of the processes.
         let _ = observer.set_cpu_cgroup(name, folder);
     }

@@ -15,8 +15,8 @@ use crate::delayed::{self, DelayedResponse, DelayedResponses};
 use crate::fault::{self, Fault};
 use crate::queue::Queue;
 use crate::request::{self, Parsed, Persistence, Request};
-use crate::service_time::Draws;
 use crate::{Behaviour, Error, Listener, ServerEnd};
+use weir_schedule::Random;
 use weir_sys::pipe::is_closed;
 
 const LISTENER: u64 = u64::MAX;
@@ -45,7 +45,7 @@ pub struct Server<'a> {
     free: Vec<usize>,
     generation: u32,
     /// Service times and faults, for [`Behaviour::Times`].
-    draws: Draws,
+    random: Random,
     /// The queue of [`Behaviour::Times`] with a limited number of servers.
     queue: Option<Queue>,
     /// Start of the server, and of the first period of [`Behaviour::Stall`].
@@ -89,9 +89,9 @@ impl<'a> Server<'a> {
             connections: Vec::new(),
             free: Vec::new(),
             generation: 0,
-            draws: match behaviour {
-                Behaviour::Times { seed, .. } => Draws::new(seed),
-                _ => Draws::new(0),
+            random: match behaviour {
+                Behaviour::Times { seed, .. } => Random::new(seed, 0),
+                _ => Random::new(0, 0),
             },
             queue: match behaviour {
                 Behaviour::Times { servers, .. } => {
@@ -290,7 +290,7 @@ impl<'a> Server<'a> {
                 fault,
                 ..
             } => {
-                let service_time = self.draws.next(distribution);
+                let service_time = distribution.draw(&mut self.random);
                 let wait = match &mut self.queue {
                     Some(queue) => {
                         let now = Instant::now();
@@ -299,7 +299,7 @@ impl<'a> Server<'a> {
                     None => service_time,
                 };
                 let fault =
-                    fault.and_then(|(fault, share)| self.draws.chance(share).then_some(fault));
+                    fault.and_then(|(fault, share)| (self.random.unit() <= share).then_some(fault));
                 self.respond_later(slot, connection, request, wait, fault);
             }
             Behaviour::Stall { every, length } => {

@@ -1,29 +1,30 @@
 //! The host's records of a started process: its start or failure, and its exit.
 
 use super::Host;
-use crate::group::{Group, InitEvent};
+use crate::group::Group;
+use crate::link::ToHost;
 use crate::record::Record;
-use crate::watch::ObserverCommand;
+use crate::watch::{ObservedGroup, ObserverCommand};
 use weir_sys::process::Usage;
 
 impl Host<'_> {
-    pub(super) fn handle_init_event(&mut self, index: usize, event: InitEvent) {
+    pub(super) fn handle_init_event(&mut self, index: usize, event: ToHost) {
         let group = &mut self.groups[index];
         let Some(id) = group.start_id.take() else {
             return;
         };
         match event {
-            InitEvent::Started { pid, t_ns, address } => {
+            ToHost::Started { pid, t_ns, address } => {
                 let name = group.name.clone();
                 let (cgroup, cpu_cgroup) = (group.cgroup.record(), group.cgroup.cpu_folder());
-                let command = ObserverCommand::Add {
+                let observed = ObservedGroup {
                     name: name.clone(),
                     tier: group.tier.clone(),
                     init: group.init,
                     isolation: self.isolation,
                     cpu_cgroup,
                 };
-                self.observe(command);
+                self.observe(ObserverCommand::Add(observed));
                 self.emit(Record::Started {
                     id,
                     name,
@@ -33,11 +34,12 @@ impl Host<'_> {
                     address,
                 });
             }
-            InitEvent::Failed { message, hint } => {
+            ToHost::Failed { message, hint } => {
                 // No record follows for its end, because it never started.
                 let message = format!("start `{}`: {message}", group.name);
                 self.reject(id, message, &hint);
             }
+            _ => {}
         }
     }
 
