@@ -1,4 +1,4 @@
-//! Watches which files a server writes outside its folder and leaves there. `weir check` reports these files.
+//! Watches which files a server writes outside its folder and leaves there. `weir stacks check` reports these files.
 //!
 //! fanotify watches every mount of the server's own mount namespace, so no other process's writes appear. It needs root. Files that are
 //! gone when the server has ended do not count.

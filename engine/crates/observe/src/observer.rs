@@ -15,7 +15,7 @@ use crate::network::OpenNetwork;
 use crate::procfs::Procfs;
 use crate::procfs_trees::{ProcfsTrees, Sweep};
 use crate::sample::{ObserverCost, Sample};
-use crate::throttling::Cgroups;
+use crate::throttling::QuotaHierarchy;
 use crate::tree::Tree;
 
 /// Mount point of a procfs, also inside a PID namespace.
@@ -42,7 +42,7 @@ pub struct Observer {
     machine: ProcfsTrees,
     /// One per group that has its own PID namespace.
     namespaces: Vec<ProcfsTrees>,
-    cgroups: Cgroups,
+    cgroups: QuotaHierarchy,
     /// Target of this process's link `/proc/self/ns/net`.
     own_network: Vec<u8>,
     network: Option<OpenNetwork>,
@@ -71,7 +71,7 @@ impl Observer {
             cpus,
             machine: ProcfsTrees::new(Procfs::open_at(PROC)?),
             namespaces: Vec::new(),
-            cgroups: Cgroups::find(),
+            cgroups: QuotaHierarchy::find(),
             own_network,
             network: None,
             limits,

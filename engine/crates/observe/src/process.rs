@@ -11,7 +11,7 @@ use crate::threads::Threads;
 
 /// A process of an observed tree. Its `stat` stays open. Reading the descriptor fails after the process has ended, also if its PID is
 /// used again.
-pub struct Process {
+pub struct ObservedProcess {
     pub pid: i32,
     /// Index of the tree in [`ProcfsTrees`](crate::procfs_trees::ProcfsTrees).
     pub tree: usize,
@@ -27,7 +27,7 @@ pub struct Process {
     io_before: Option<ProcessIo>,
 }
 
-impl Process {
+impl ObservedProcess {
     /// Opens a process. Returns `None` if it has ended.
     pub fn open(procfs: &mut Procfs, pid: i32) -> Option<Self> {
         let stat_file = procfs.open(format_args!("{pid}/stat")).ok()?;

@@ -16,11 +16,11 @@ use crate::budget::{Depth, FOREIGN_PROCESS, Limits, SamplingPhase};
 use crate::network::OpenNetwork;
 use crate::observer::thread_cpu;
 use crate::parse::Memory;
-use crate::process::Process;
+use crate::process::ObservedProcess;
 use crate::procfs::Procfs;
 use crate::sample::{Group, Network};
 use crate::threads::ThreadSweep;
-use crate::throttling::Cgroups;
+use crate::throttling::QuotaHierarchy;
 use crate::tree::{Extras, Tree};
 
 /// Maximum number of threads whose context switches one sweep reads, at 14 us each. The next sweep reads further ones.
@@ -36,7 +36,7 @@ pub struct Sweep<'a> {
     pub may_have_new: bool,
     pub now_ns: u64,
     pub limits: &'a mut Limits,
-    pub cgroups: &'a Cgroups,
+    pub cgroups: &'a QuotaHierarchy,
     /// The phase whose threads are read. `None`: all threads.
     pub phase: Option<SamplingPhase>,
     /// CPU time of reading threads, and the number of threads.
@@ -54,7 +54,7 @@ pub struct ProcfsTrees {
     is_namespace: bool,
     trees: Vec<Tree>,
     /// Parents come before their children.
-    processes: Vec<Process>,
+    processes: Vec<ObservedProcess>,
     process_pids: HashSet<i32>,
     /// Whether a tree was added since the last listing.
     has_new_tree: bool,
@@ -160,7 +160,7 @@ impl ProcfsTrees {
     /// Assigns the new processes to their trees, and remembers the others as unobserved.
     fn discover(&mut self) {
         let mut unobserved = Vec::new();
-        let mut unknown: Vec<Process> = Vec::new();
+        let mut unknown: Vec<ObservedProcess> = Vec::new();
         for &pid in &self.listing {
             if self.process_pids.contains(&pid) {
                 continue;
@@ -169,7 +169,7 @@ impl ProcfsTrees {
                 unobserved.push(pid);
                 continue;
             }
-            unknown.extend(Process::open(&mut self.procfs, pid));
+            unknown.extend(ObservedProcess::open(&mut self.procfs, pid));
         }
         // After a wraparound of PIDs, a parent may have a higher PID than its child. So repeat until no process finds a tree.
         loop {
@@ -199,7 +199,7 @@ impl ProcfsTrees {
     }
 
     /// Returns the tree of a process, and whether the process is its root. Returns `None` if it belongs to no tree.
-    fn find_tree(&self, process: &Process) -> Option<(usize, bool)> {
+    fn find_tree(&self, process: &ObservedProcess) -> Option<(usize, bool)> {
         let as_root = self.trees.iter().position(|tree| tree.root == process.pid);
         if let Some(tree) = as_root {
             return Some((tree, true));

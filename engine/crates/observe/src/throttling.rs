@@ -19,13 +19,13 @@ pub struct Throttled {
 }
 
 /// The mounted hierarchy whose cgroups have CPU quotas, if there is one.
-pub struct Cgroups(Option<Mount>);
+pub struct QuotaHierarchy(Option<Mount>);
 
 /// The throttling of all cgroups that a tree's processes have been in, removed ones included.
 #[derive(Default)]
 pub struct SeenCgroups(HashMap<PathBuf, Throttled>);
 
-impl Cgroups {
+impl QuotaHierarchy {
     /// Finds the hierarchy. Without one, nothing is ever counted.
     pub fn find() -> Self {
         let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn v1_cpu_controller_is_preferred() {
-        let cgroups = Cgroups(find_quotas(MIXED));
+        let cgroups = QuotaHierarchy(find_quotas(MIXED));
         let folder = cgroups.folder(b"2:cpuacct:/no\n1:cpu:/weir/app\n0::/other\n");
         assert_eq!(
             folder.as_deref(),
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn v2_folder_is_below_its_mount() {
-        let cgroups = Cgroups(find_quotas(
+        let cgroups = QuotaHierarchy(find_quotas(
             "30 23 0:26 /user /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n",
         ));
         assert_eq!(
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn mount_point_with_space_is_found() {
-        let cgroups = Cgroups(find_quotas(
+        let cgroups = QuotaHierarchy(find_quotas(
             "30 23 0:26 / /sys/fs/my\\040groups rw - cgroup2 cgroup2 rw\n",
         ));
         assert_eq!(

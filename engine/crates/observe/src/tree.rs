@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::network::OpenNetwork;
 use crate::parse::Memory;
 use crate::pools::Pools;
-use crate::process::Process;
+use crate::process::ObservedProcess;
 use crate::procfs::Procfs;
 use crate::sample::{Group, Network, PoolTimes};
 use crate::threads::Switches;
@@ -67,19 +67,19 @@ impl Tree {
     }
 
     /// Returns whether the group includes a process.
-    pub fn counts(&self, process: &Process) -> bool {
+    pub fn counts(&self, process: &ObservedProcess) -> bool {
         self.counts_root || !process.is_root
     }
 
     /// Returns whether a process is alive and the group includes it.
-    pub fn has_alive(&self, process: &Process) -> bool {
+    pub fn has_alive(&self, process: &ObservedProcess) -> bool {
         self.counts(process) && !process.stat.is_zombie()
     }
 
     /// Sums the processes for a sample. Totals never fall.
     pub fn sum<'a>(
         &mut self,
-        processes: impl Iterator<Item = &'a Process>,
+        processes: impl Iterator<Item = &'a ObservedProcess>,
         extras: Extras,
     ) -> Group {
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;

@@ -1,5 +1,5 @@
-//! What observing costs, at 10 Hz with memory every 5 s: `cargo test --release -p weir-observe --test cost -- --ignored --nocapture`.
-//! Let nothing else run meanwhile. The JVMs are left out where there is no JDK; their heap of 2 GiB is touched from the beginning.
+//! Measures the cost of observing, at 10 Hz with memory every 5 s: `cargo test --release -p weir-observe --test cost -- --ignored --nocapture`.
+//! Let nothing else run meanwhile. The JVMs need a JDK; their heap of 2 GiB is resident from the start.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::io::{BufRead, BufReader};

@@ -101,7 +101,7 @@ pub struct Statistics {
 impl Statistics {
     /// Returns the statistics of a histogram.
     pub fn of(histogram: &Histogram) -> Self {
-        let reading = Reading(histogram);
+        let reading = Microseconds(histogram);
         Self {
             mean: reading.microseconds(histogram.mean()),
             stdev: reading.microseconds(histogram.stdev()),
@@ -132,7 +132,7 @@ pub struct IntervalStatistics {
 impl IntervalStatistics {
     /// Returns the statistics of a histogram.
     pub fn of(histogram: &Histogram) -> Self {
-        let reading = Reading(histogram);
+        let reading = Microseconds(histogram);
         Self {
             mean: reading.microseconds(histogram.mean()),
             p50: reading.quantile(0.5),
@@ -143,9 +143,9 @@ impl IntervalStatistics {
     }
 }
 
-struct Reading<'a>(&'a Histogram);
+struct Microseconds<'a>(&'a Histogram);
 
-impl Reading<'_> {
+impl Microseconds<'_> {
     fn microseconds(&self, ns: f64) -> Option<f64> {
         (!self.0.is_empty()).then(|| ns / NS_PER_US)
     }

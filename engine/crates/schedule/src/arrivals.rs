@@ -16,14 +16,14 @@ const STREAMS: u64 = 1 << 62;
 pub struct Arrivals {
     rate: Arc<Curve>,
     shard: Shard,
-    process: Process,
+    process: Sequence,
     segment: usize,
     taken: u64,
     next_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Process {
+enum Sequence {
     Constant,
     /// The shard's own stream with 1/n of the rate. All n streams together have the whole rate.
     Poisson {
@@ -35,16 +35,16 @@ enum Process {
 impl Arrivals {
     /// Returns a cursor over constant arrivals. The shard has the indices ≡ k (mod n).
     pub fn constant(rate: Arc<Curve>, shard: Shard) -> Self {
-        Self::new(rate, shard, Process::Constant)
+        Self::new(rate, shard, Sequence::Constant)
     }
 
     /// Returns a cursor over the shard's part of a Poisson process.
     pub fn poisson(rate: Arc<Curve>, shard: Shard, seed: u64) -> Self {
         let random = Random::new(seed, STREAMS + shard.index(0));
-        Self::new(rate, shard, Process::Poisson { random, area: 0.0 })
+        Self::new(rate, shard, Sequence::Poisson { random, area: 0.0 })
     }
 
-    fn new(rate: Arc<Curve>, shard: Shard, process: Process) -> Self {
+    fn new(rate: Arc<Curve>, shard: Shard, process: Sequence) -> Self {
         let mut arrivals = Self {
             rate,
             shard,
@@ -81,8 +81,8 @@ impl Arrivals {
     #[inline]
     fn advance(&mut self) {
         let area = match &mut self.process {
-            Process::Constant => self.shard.index(self.taken) as f64,
-            Process::Poisson { random, area } => {
+            Sequence::Constant => self.shard.index(self.taken) as f64,
+            Sequence::Poisson { random, area } => {
                 *area += random.exponential() * self.shard.of() as f64;
                 *area
             }

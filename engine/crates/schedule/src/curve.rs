@@ -6,7 +6,7 @@ const NS_PER_S: f64 = 1e9;
 
 /// The line from one point to the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Segment {
+struct Line {
     start_s: f64,
     /// Infinite for the last segment.
     length_s: f64,
@@ -16,7 +16,7 @@ struct Segment {
     before: f64,
 }
 
-impl Segment {
+impl Line {
     fn slope(&self) -> f64 {
         if self.from == self.to {
             0.0
@@ -37,7 +37,7 @@ impl Segment {
 
 /// A piecewise linear curve without negative values.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Curve(Vec<Segment>);
+pub struct Curve(Vec<Line>);
 
 impl Curve {
     /// Returns the curve through points (seconds, value), constant before the first and after the last. Two points at one time make a step.
@@ -60,7 +60,7 @@ impl Curve {
             if start_s == end_s {
                 continue;
             }
-            let segment = Segment {
+            let segment = Line {
                 start_s,
                 length_s: end_s - start_s,
                 from,
@@ -133,8 +133,8 @@ impl Curve {
 }
 
 /// Returns the part of a segment above a level.
-fn above(segment: &Segment, level: f64) -> Option<(u64, u64)> {
-    let Segment { from, to, .. } = *segment;
+fn above(segment: &Line, level: f64) -> Option<(u64, u64)> {
+    let Line { from, to, .. } = *segment;
     if from <= level && to <= level {
         return None;
     }

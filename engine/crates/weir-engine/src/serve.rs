@@ -17,7 +17,7 @@ use crate::output;
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
-    server: Server,
+    server: ServerKind,
     /// Address to listen on; port 0 chooses a free port.
     #[arg(
         long,
@@ -38,7 +38,7 @@ pub struct Arguments {
 }
 
 #[derive(clap::Subcommand)]
-enum Server {
+enum ServerKind {
     /// Respond with a fixed small 200.
     Null,
     /// Respond with the request's body.
@@ -117,14 +117,14 @@ struct Listening {
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    if let Server::Stall { every, length } = &arguments.server {
+    if let ServerKind::Stall { every, length } = &arguments.server {
         if length >= every {
             let message =
                 format!("--for: found {length:?}, expected less than --every ({every:?})");
             return output::fatal(2, &message, "--every 2s --for 500ms");
         }
     }
-    if let Server::Times {
+    if let ServerKind::Times {
         fault: Some(FaultKind::SlowDrip | FaultKind::DieAfter),
         ..
     } = &arguments.server
@@ -152,16 +152,16 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn to_behaviour(server: &Server) -> Behaviour {
+fn to_behaviour(server: &ServerKind) -> Behaviour {
     match server {
-        Server::Null => Behaviour::Null,
-        Server::Echo => Behaviour::Echo,
-        Server::Delay { wait } => Behaviour::Delay(*wait),
-        Server::Stall { every, length } => Behaviour::Stall {
+        ServerKind::Null => Behaviour::Null,
+        ServerKind::Echo => Behaviour::Echo,
+        ServerKind::Delay { wait } => Behaviour::Delay(*wait),
+        ServerKind::Stall { every, length } => Behaviour::Stall {
             every: *every,
             length: *length,
         },
-        Server::Times {
+        ServerKind::Times {
             distribution,
             servers,
             fault,
@@ -173,7 +173,7 @@ fn to_behaviour(server: &Server) -> Behaviour {
             fault: fault.map(|kind| (to_fault(kind, None), *fault_share)),
             seed: *seed,
         },
-        Server::Fault { kind, requests } => Behaviour::Fault(to_fault(*kind, *requests)),
+        ServerKind::Fault { kind, requests } => Behaviour::Fault(to_fault(*kind, *requests)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What started processes get, and what is counted of them.
+//! Resources and samples of started processes.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod host_support;

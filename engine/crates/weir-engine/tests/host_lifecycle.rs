@@ -1,4 +1,4 @@
-//! How processes are started and stopped, and what is said about it.
+//! Starts, stops and exits of processes, and their records.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod host_support;

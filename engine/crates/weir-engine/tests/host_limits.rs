@@ -1,4 +1,4 @@
-//! What control groups do to what is started, and that nothing of them is left.
+//! Control groups: limits hold, and no group is left.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod host_support;

@@ -1,4 +1,4 @@
-//! Servers in networks of their own, and that nothing of these is left.
+//! Network namespaces: servers are reachable, and no network is left.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod host_support;

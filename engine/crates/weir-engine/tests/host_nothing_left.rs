@@ -1,4 +1,4 @@
-//! Whatever is killed, no process stays behind.
+//! No process survives, whichever process is killed.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod host_support;

@@ -1,4 +1,4 @@
-//! What starts, stops and refuses a load.
+//! Start, stop and refusal of a load.
 #![allow(clippy::unwrap_used)]
 
 mod load_support;

@@ -1,4 +1,4 @@
-//! More connections at once than the server lets wait.
+//! More connections at once than the server's backlog.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod load_support;

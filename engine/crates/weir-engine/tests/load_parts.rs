@@ -1,4 +1,4 @@
-//! One load that several engines share, and that begins when all of them are told.
+//! One load that several engines share, with a common start.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod load_support;

@@ -1,4 +1,4 @@
-//! What is observed beyond CPU and memory, and what an observer without rights says that it cannot see.
+//! Values beyond CPU and memory, and the limits of an unprivileged observer.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod host_support;

@@ -1,4 +1,4 @@
-//! Observing processes that weir did not start.
+//! Observation of processes that weir did not start.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! What clients of `weir-engine serve` see on the wire.
+//! The bytes that clients of `weir-engine serve` receive.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::io::{ErrorKind, Read, Write};

@@ -1,4 +1,4 @@
-//! What it costs the delay server to have ten thousand requests wait.
+//! Measures the cost of ten thousand waiting requests on the delay server.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! The tap on the engine's own servers: times that are known, connections that are chosen, and machines that do not allow it.
+//! Tests the tap on the engine's own servers: known times, sampled connections, missing privileges.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod serve_support;

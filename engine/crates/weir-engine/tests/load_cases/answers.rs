@@ -1,4 +1,4 @@
-//! Servers that answer, each in a way of its own.
+//! Responses of many kinds.
 
 use std::io::{BufReader, Write};
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Servers that fail, each in a way of its own: every failure is counted as what it is.
+//! Failing servers: each failure counts as its kind.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

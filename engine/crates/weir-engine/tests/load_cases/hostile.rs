@@ -1,5 +1,4 @@
-//! Servers that are wrong in ways that a parser or a memory could fall for: each ends in the right count, in bounded memory, and in time.
-//! (`Run::of` ends a run that takes longer than it may, and bounds its memory.)
+//! Hostile servers: each run ends in time, with the right counts and bounded memory. `Run::of` limits its time and memory.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};

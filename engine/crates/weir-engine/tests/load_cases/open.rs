@@ -1,4 +1,4 @@
-//! Open loops: arrivals that wait for nobody.
+//! Open loops: arrivals that do not wait for responses.
 
 use std::io::{BufReader, Write};
 

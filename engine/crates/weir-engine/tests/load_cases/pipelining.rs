@@ -1,4 +1,4 @@
-//! Several requests at a time on a connection: answers belong to them in order, and what breaks the connection fails them all.
+//! Pipelining: responses stay in order, and a broken connection fails all its requests.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! The request log: a record of each request, whatever becomes of it, that adds up to the summary.
+//! The request log: one record per request, which add up to the summary.
 
 use std::io::{BufReader, Write};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Answers that arrive when the kernel receives them, and not when they are read.
+//! Responses with the kernel's time stamps.
 
 use std::io::{BufReader, Write};
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Several targets: connections take them in turn, and what came of each is told.
+//! Several targets: connections take them in turn, and each has its outcome.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener};

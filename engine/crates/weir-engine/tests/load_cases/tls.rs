@@ -1,4 +1,4 @@
-//! TLS, against a server made of the same library and of raw bytes.
+//! TLS, against a server of the same library and against raw bytes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

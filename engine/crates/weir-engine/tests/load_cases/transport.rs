@@ -1,4 +1,4 @@
-//! Connections that are made otherwise: for each request, over a Unix socket, from an address of choice, over IPv6.
+//! Connections per request, over Unix sockets, from local addresses, and over IPv6.
 
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! Users with a time of their own, loads that end by themselves, sessions, and what is told of single requests.
+//! Think times, loads that end by themselves, sessions, and reports of single requests.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Servers that behave as told, and runs of `weir-engine load` against them whose records are checked for what must always hold.
+//! Scripted servers, and runs of `weir-engine load` against them with checks that every load must pass.
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub mod request_log;

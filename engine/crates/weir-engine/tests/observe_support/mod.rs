@@ -1,4 +1,4 @@
-//! The kernel's own account of who had a CPU: events of its scheduler, through tracefs (needs root).
+//! The kernel's own account of CPU use: events of its scheduler, through tracefs (needs root).
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
