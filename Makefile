@@ -102,7 +102,7 @@ soak: setup ## Run the tests that take longer than a minute
 bench: setup ## Compare weir with other generators, in 40 minutes (let nothing else run); writes bench/RESULTS.md
 	scripts/system-packages bench
 	scripts/bench-peers
-	cargo build --locked --release --package weir-bench-floor --package weir-bench-bare
+	cargo build --locked --release --package weir-bench-clients
 	$(BIN)/python -m bench
 
 .PHONY: wheels

@@ -1,6 +1,6 @@
 """Response times at fixed rates: how much of weir's figures comes from weir itself?
 
-The load is open, over 50 connections on nginx. weir alternates with the floor (`bench/floor`), a client that spins on
+The load is open, over 50 connections on nginx. weir alternates with the floor (`bench/clients`), a client that spins on
 one connection, and with other generators that can hold a rate. weir and the floor count from the time when a request
 was due. Above the capacity of one connection the floor stays at its highest rate, which the benchmark finds first.
 """
@@ -186,7 +186,8 @@ def _highest_rate(setting: Setting, notes: list[str]) -> int:
 
 
 def _floor(setting: Setting, rate_rps: int, duration_s: float) -> FloorLoad:
-    command: list[str | Path] = [built("weir-bench-floor"), setting.nginx.address, "/", str(rate_rps), str(duration_s)]
+    arguments = ["floor", setting.nginx.address, "/", str(rate_rps), str(duration_s)]
+    command: list[str | Path] = [built("weir-bench-clients"), *arguments]
     value = json.loads(run_on(setting.cpus.load, command, setting.folder, duration_s).output)
     times = value["response_time_us"]
     paced = Paced(float(value["achieved_rps"]), {name: float(times[name]) for name in QUANTILES})

@@ -75,14 +75,14 @@ class Peer:
 
 
 class Bare(Peer):
-    """The program `bench/bare` with one of its loops."""
+    """The program `bench/clients` with one of its bare loops."""
 
     __slots__ = ()
 
     @property
     def binary(self) -> str | None:
         try:
-            return str(built("weir-bench-bare"))
+            return str(built("weir-bench-clients"))
         except BenchError:
             return None
 
@@ -273,7 +273,8 @@ def _bare(back_end: str) -> Callable[[Job, str, int, Path], list[str] | None]:
     def command(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
         if job.kind not in ("GET", "POST"):
             return None
-        return [back_end, urlsplit(url).netloc, _request_file(job, url, folder), str(job.connections), str(duration_s)]
+        request_file = _request_file(job, url, folder)
+        return ["bare", back_end, urlsplit(url).netloc, request_file, str(job.connections), str(duration_s)]
 
     return command
 
@@ -303,6 +304,6 @@ OTHERS = (
     Peer("locust", FROM_REGISTRIES, _locust, _locust_said, ("--version",)),
 )
 BARE = (
-    Bare("bare epoll loop", "cargo build --release --package weir-bench-bare", _bare("epoll"), _bare_said),
-    Bare("bare io_uring loop", "cargo build --release --package weir-bench-bare", _bare("io_uring"), _bare_said),
+    Bare("bare epoll loop", "cargo build --release --package weir-bench-clients", _bare("epoll"), _bare_said),
+    Bare("bare io_uring loop", "cargo build --release --package weir-bench-clients", _bare("io_uring"), _bare_said),
 )

@@ -187,12 +187,12 @@ def test_a_generator_that_was_suspended_is_rejected_with_that_reason_and_tried_a
     assert process.returncode == 0, err
     first, *others = verdicts(tmp_path / "out" / "run.weir")
     assert first[0] == "invalid"
-    assert "the generator stood still for" in first[1]
+    assert "the generator stalled for" in first[1]
     assert others[-1][0] != "invalid", others
     with opened(tmp_path / "out" / "run.weir") as connection:
-        assert connection.execute(
-            "SELECT count(*) FROM event WHERE trial_id = 1 AND kind = 'stood still'"
-        ).fetchone() >= (1,)
+        assert connection.execute("SELECT count(*) FROM event WHERE trial_id = 1 AND kind = 'stalled'").fetchone() >= (
+            1,
+        )
 
 
 @pytest.mark.parametrize("role", ["lab", "host"])

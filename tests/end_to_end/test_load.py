@@ -32,7 +32,7 @@ def test_the_json_has_the_agreed_keys_and_its_counts_add_up(tmp_path: Path, weir
     result = json.loads((tmp_path / "result.json").read_text())
     assert set(result) == {
         "schema", "target", "duration_s", "requests", "throughput_rps", "status", "errors", "response_time_us", "service_time_us",
-        "schedule_lag_us", "connect_time_us", "tls_handshake_us", "time_to_first_byte_us", "read_time_us", "bytes", "first_answer",
+        "schedule_lag_us", "connect_time_us", "tls_handshake_us", "time_to_first_byte_us", "read_time_us", "bytes", "first_response",
         "other_length", "generator", "fairness", "until_failure", "verdict", "slowest",
     }  # fmt: skip
     requests = result["requests"]

@@ -9,7 +9,7 @@ from weir.generators.engine import EngineLoad
 from weir.generators.null_server import measure_on_null_server
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, LoadPlan, Request
-from weir.model.records import FirstAnswer, LoadSummary, RequestLogUse
+from weir.model.records import FirstResponse, LoadSummary, RequestLogUse
 from weir.model.request_log import OUTCOMES, read_requests
 
 
@@ -48,7 +48,7 @@ def test_the_log_of_a_load_adds_up_to_its_summary(serve: Callable[..., str], tmp
 def test_the_first_answer_is_told(serve: Callable[..., str], tmp_path: Path) -> None:
     summary = loaded(plan(serve("null"), tmp_path / "log", requests=10))
     length = summary.bytes.received_body // 10
-    assert summary.first_answer == FirstAnswer(status=200, server="", body_bytes=length)
+    assert summary.first_response == FirstResponse(status=200, server="", body_bytes=length)
     assert summary.other_length == 0
 
 

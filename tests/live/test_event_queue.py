@@ -126,8 +126,8 @@ def test_totals_begin_anew_with_each_trial(board: EventQueue) -> None:
 
 
 def test_events_of_a_load_are_told_as_steps(board: EventQueue) -> None:
-    board.on_event(LoadEvent(t_s=1.25, kind="stood still", detail="0.3 s"))
-    assert [step["text"] for step in board.snapshot()["steps"]] == ["at 1.2 s: stood still: 0.3 s"]
+    board.on_event(LoadEvent(t_s=1.25, kind="stalled", detail="0.3 s"))
+    assert [step["text"] for step in board.snapshot()["steps"]] == ["at 1.2 s: stalled: 0.3 s"]
 
 
 def test_a_load_is_being_measured_from_the_start_of_its_server_to_its_end(board: EventQueue) -> None:

@@ -120,7 +120,7 @@ def _merge_summaries(
         tls_handshake_us=times("tls_handshake", handshakes) if handshakes else None,
         read_time_us=_merge_means(reads) if reads else None,
         bytes=_sum_records([part.bytes for part in parts]),
-        first_answer=next((part.first_answer for part in parts if part.first_answer is not None), None),
+        first_response=next((part.first_response for part in parts if part.first_response is not None), None),
         other_length=sum(part.other_length for part in parts),
         generator=_merge_generators([part.generator for part in parts]),
         steps=_merge_step_tables(parts),

@@ -58,7 +58,7 @@ def format_heading(host: str) -> str:
 def format_report(flags: SimpleNamespace, result: LoadResult, *, has_body: bool) -> str:
     """Returns ab's report without the heading. With `has_body`, the report also has the number of sent bytes."""
     summary, url, clocks = result.end.summary, flags.url, read_clocks(result)
-    completed, errors, first = summary.requests.completed, summary.errors, summary.first_answer
+    completed, errors, first = summary.requests.completed, summary.errors, summary.first_response
     failures = {
         "Connect": errors.connect,
         "Receive": errors.reset,

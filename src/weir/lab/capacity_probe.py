@@ -40,7 +40,7 @@ _RAISES = 3
 _REST_S = 30.0
 """Maximum time for a server to recover from a load."""
 _MIN_PROBED_RPS = 1.0
-_GENERATOR_REASONS = ("busy", "ports", "slept", "stood_still")
+_GENERATOR_REASONS = ("busy", "ports", "slept", "stalled")
 """Kinds of verdict reasons (docs/reference/engine.md) that concern the generator and its machine."""
 
 RunLoad = Callable[[Load, float], LoadEnd]

@@ -32,7 +32,7 @@ COUNT_SHARE = 0.01
 SERVICE_ENDED = "service ended"
 
 _GENERATOR_VALIDITY: Mapping[str, Validity] = {
-    **dict.fromkeys(("no_answer", "stood_still", "slept", "ports", LOST_AGENT), "invalid"),
+    **dict.fromkeys(("no_response", "stalled", "slept", "ports", LOST_AGENT), "invalid"),
     **dict.fromkeys((FEWER_AGENTS, LATE_AGENT, "unsent", "rate", "load_cap"), "suspect"),
     **dict.fromkeys(("redirects", "lower_bounds"), "valid"),
 }

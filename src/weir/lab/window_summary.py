@@ -11,7 +11,7 @@ def summarize_window(whole: LoadSummary, intervals: Sequence[Interval]) -> tuple
     """Returns the summary of consecutive intervals, and the encoded histogram of their response times. For all
     intervals of a load, the result equals the engine's own summary (percentiles to three significant digits). Target,
     generator and the generator's verdict come from `whole`, the summary of the whole load."""
-    first_answer = whole.first_answer
+    first_response = whole.first_response
     ok, failed, completed = (sum(getattr(one, name) for one in intervals) for name in ("ok", "failed", "completed"))
     errors = {kind: sum(getattr(one.errors, kind) for one in intervals) for kind in ErrorCounts.model_fields}
     merged = merge([bytes_of_text(one.histogram) for one in intervals])
@@ -32,7 +32,7 @@ def summarize_window(whole: LoadSummary, intervals: Sequence[Interval]) -> tuple
             sent=sum(one.bytes_sent for one in intervals),
             received=sum(one.bytes_received for one in intervals),
             # Intervals do not record body lengths, so the total is known only if all bodies have the same length.
-            received_body=completed * first_answer.body_bytes if first_answer and not whole.other_length else 0,
+            received_body=completed * first_response.body_bytes if first_response and not whole.other_length else 0,
         ),
         generator=whole.generator,
         verdict=whole.verdict,

@@ -127,7 +127,7 @@ class KernelTimestamps(Record):
     """Responses without a kernel timestamp. Their response time ends when the generator reads the response."""
 
 
-class FirstAnswer(Record):
+class FirstResponse(Record):
     """The first whole response of a load."""
 
     status: int
@@ -314,7 +314,7 @@ class LoadSummary(Record):
     read_time_us: Quantiles | None = None
     """Time from the first to the last byte of a response. Only mean, min and max are known. None if not measured."""
     bytes: ByteCounts
-    first_answer: FirstAnswer | None = None
+    first_response: FirstResponse | None = None
     """The first whole response. None if no response arrived, or if the response is unknown."""
     other_length: int = 0
     """Number of responses whose body is longer or shorter than the body of the first response."""

@@ -1,148 +1,108 @@
-//! Control groups: how much CPU and memory a started process gets, with everything below it, and what it has used of CPUs.
+//! Control groups: limits of a server's CPU time and memory, and the kernel's sum of its CPU time.
 //!
-//! For limits version 2 is taken where it has the controllers `cpu` and `memory`, else version 1, whose groups lie in a hierarchy for each. Words: a
-//! *parent* is the group below which groups are made; a group is *owned* while the host that made it holds a lock on its folder, which the
-//! kernel lets go of however that host ends.
+//! A *parent* is the group below which the host makes groups. The host *owns* a group while it holds a lock on its folder; the kernel
+//! releases the lock when the host ends. The host removes a group after its processes. The groups of a killed host stay, empty, until the
+//! next host removes them.
 //!
-//! What is used is kept in a group of version 2 as well, without a controller: it changes nothing for who is in it. Where there can be none, nothing
-//! is said of it: the observer then adds the processes up.
+//! Limits use version 2 if it has the controllers `cpu` and `memory`, else version 1, which has a hierarchy per controller. Version 1 stays
+//! supported: many machines still mount these two controllers there, for example under systemd's hybrid mode.
 //!
-//! A group is removed when its processes are gone; what a killed host leaves is removed by its [keeper](crate::keeper), or by the next host.
+//! A server without limits in version 2 gets a group of version 2 without controllers, which only sums CPU time. If the host cannot make
+//! one, the observer adds up the processes.
 
 mod folder;
 mod parents;
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-pub use folder::remove;
 use folder::{Folder, name};
-use parents::account_parent;
+use parents::cpu_sum_parent;
 pub use parents::{Parents, sweep_leftovers};
 
 use crate::command::Limits;
-use crate::keeper::Keeper;
 use crate::launch::Failure;
 use crate::record;
 use weir_observe::hierarchies::counter;
 
 const HINT: &str = "run as root where /sys/fs/cgroup is writable, or leave [cpus] quota and memory out; `weir doctor` shows what is possible";
 
-/// The groups of one host. Where they can be made is found out when the first is wanted.
+/// The control groups of one host. It looks for the parents when it needs the first group.
+#[derive(Default)]
 pub struct Cgroups {
-    /// The program that runs [`crate::run_keeper`] when its argument is `keeper`.
-    program: PathBuf,
     parents: Option<Result<Parents, String>>,
-    /// Where groups without limits are made; None inside: they cannot be.
-    account_parent: Option<Option<PathBuf>>,
-    keeper: Option<Keeper>,
+    /// Parent of groups without limits. The inner `None`: the host cannot make such groups.
+    cpu_sum_parent: Option<Option<PathBuf>>,
     count: u64,
 }
 
 impl Cgroups {
-    pub fn new(program: PathBuf) -> Self {
-        Self {
-            program,
-            parents: None,
-            account_parent: None,
-            keeper: None,
-            count: 0,
-        }
-    }
-
-    /// Makes a group with `limits`, or without any one that only counts, where that is possible.
+    /// Makes a group with `limits`. Without limits, makes a group that only sums CPU time, if possible.
     pub fn make(&mut self, limits: Option<Limits>) -> Result<Cgroup, Failure> {
         self.count += 1;
         let name = name(self.count);
         let limited = limits
-            .map(|limits| self.limited(&name, limits))
+            .map(|limits| self.make_limited(&name, limits))
             .transpose()?;
         // A process is in one group of version 2.
-        let has_account = limited.as_ref().is_some_and(|group| group.version == 2);
-        let account = if has_account {
+        let has_cpu_sum = limited.as_ref().is_some_and(|group| group.version == 2);
+        let cpu_sum = if has_cpu_sum {
             None
         } else {
-            self.accounting(&name)
+            self.make_cpu_sum(&name)
         };
-        Ok(Cgroup { limited, account })
+        Ok(Cgroup { limited, cpu_sum })
     }
 
-    fn limited(&mut self, name: &str, limits: Limits) -> Result<Limited, Failure> {
+    fn make_limited(&mut self, name: &str, limits: Limits) -> Result<Limited, Failure> {
         let parents = self.parents.get_or_insert_with(Parents::find);
         let parents = parents.as_ref().map_err(|why| {
             let message = format!("limits: no control group can be made: {why}");
             Failure::new(message, HINT)
         })?;
-        for parent in parents.folders() {
-            keep(&mut self.keeper, &self.program, &parent.join(name)).map_err(|error| {
-                let message = format!("limits: the keeper of control groups cannot run: {error}");
-                Failure::new(
-                    message,
-                    "`ulimit -a` shows how many processes and files there may be",
-                )
-            })?;
-        }
         Limited::create(parents, name, limits)
     }
 
-    /// None: there can be no such group.
-    fn accounting(&mut self, name: &str) -> Option<Folder> {
-        let parent = self.account_parent.get_or_insert_with(account_parent);
-        let parent = parent.as_deref()?;
-        keep(&mut self.keeper, &self.program, &parent.join(name)).ok()?;
-        Folder::create(parent, name).ok()
-    }
-
-    /// The keeper, which is none of a server's processes.
-    pub fn keeper(&self) -> Option<i32> {
-        self.keeper.as_ref().map(Keeper::pid)
+    /// Returns `None` if the host cannot make such a group.
+    fn make_cpu_sum(&mut self, name: &str) -> Option<Folder> {
+        let parent = self.cpu_sum_parent.get_or_insert_with(cpu_sum_parent);
+        Folder::create(parent.as_deref()?, name).ok()
     }
 }
 
-/// Tells the keeper of a group; a first one, or another where somebody has killed it.
-fn keep(keeper: &mut Option<Keeper>, program: &Path, group: &Path) -> io::Result<()> {
-    if let Some(living) = keeper {
-        if living.keep(group).is_ok() {
-            return Ok(());
-        }
-    }
-    keeper.insert(Keeper::start(program)?).keep(group)
-}
-
-/// The groups of one started process.
+/// The control groups of one server.
 #[derive(Debug, Default)]
 pub struct Cgroup {
     limited: Option<Limited>,
-    /// Of version 2, without controllers. None: there is none, or `limited` counts.
-    account: Option<Folder>,
+    /// A group of version 2 without controllers. `None` if `limited` sums CPU time, or if the host cannot make such a group.
+    cpu_sum: Option<Folder>,
 }
 
 impl Cgroup {
-    /// The files that a process joins the groups by, writing `0`.
-    pub fn doors(&self) -> Vec<PathBuf> {
+    /// Returns the `cgroup.procs` files. A process joins a group by writing `0` to its file.
+    pub fn procs_files(&self) -> Vec<PathBuf> {
         let limited = self.limited.iter().flat_map(Limited::folders);
-        let account = self.account.iter().map(|folder| folder.path.as_path());
+        let cpu_sum = self.cpu_sum.iter().map(|folder| folder.path.as_path());
         limited
-            .chain(account)
+            .chain(cpu_sum)
             .map(|folder| folder.join("cgroup.procs"))
             .collect()
     }
 
-    /// How many of its processes the kernel has killed for want of memory; None without a limit.
+    /// Returns the number of processes that the kernel killed at the memory limit. Returns `None` without that limit.
     pub fn oom_kills(&self) -> Option<u64> {
         self.limited.as_ref()?.oom_kills()
     }
 
-    /// As records tell it; None without limits.
+    /// Returns the groups with limits for a record. Returns `None` without limits.
     pub fn record(&self) -> Option<record::Cgroup> {
         self.limited.as_ref().map(Limited::record)
     }
 
-    /// The folder whose `cpu.stat` tells what its processes have used.
-    pub fn account(&self) -> Option<PathBuf> {
+    /// Returns the folder whose `cpu.stat` sums the CPU time of the server. Returns `None` if there is none.
+    pub fn cpu_folder(&self) -> Option<PathBuf> {
         let limited = self.limited.as_ref().filter(|group| group.version == 2);
-        let folder = self.account.as_ref().or(limited.map(|group| &group.cpu))?;
+        let folder = self.cpu_sum.as_ref().or(limited.map(|group| &group.cpu))?;
         Some(folder.path.clone())
     }
 }
@@ -153,7 +113,7 @@ struct Limited {
     limits: Limits,
     version: u8,
     cpu: Folder,
-    /// None where `cpu` has both controllers.
+    /// `None` if `cpu` has both controllers.
     memory: Option<Folder>,
 }
 
@@ -190,7 +150,7 @@ impl Limited {
                 ["memory.limit_in_bytes", "memory.swappiness", "0"]
             };
             group.memory().set(limit, bytes)?;
-            // Not there: nothing is swapped for the group.
+            // A missing file means that the group cannot swap.
             let _ = group.memory().set(swap, swap_value);
         }
         Ok(group)

@@ -8,14 +8,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A command and the number its answer carries.
+/// A command with the number that its record repeats.
 #[derive(Debug, PartialEq)]
 pub struct Numbered {
     pub id: u64,
     pub command: Command,
 }
 
-/// What the host can be told to do.
+/// A command to the host.
 #[derive(Debug, PartialEq)]
 pub enum Command {
     Start(Box<Start>),
@@ -26,36 +26,36 @@ pub enum Command {
     Capabilities,
 }
 
-/// What to start.
+/// Starts a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
     pub name: String,
     pub tier: String,
     pub argv: Vec<String>,
-    /// The whole environment.
+    /// The complete environment.
     pub env: BTreeMap<String, String>,
     pub cwd: PathBuf,
-    /// Empty: unbound.
+    /// CPUs of the server; empty: all.
     pub cpus: Vec<usize>,
     pub log: PathBuf,
     #[serde(default)]
     pub nice: i32,
-    /// Whom it runs as; not given: as the host itself.
+    /// User of the server; default: the host's user.
     #[serde(default)]
     pub user: Option<User>,
-    /// The most it may use, with everything below it.
+    /// Limits of the server with its descendants.
     #[serde(default)]
     pub limits: Option<Limits>,
-    /// A network of its own; not given: the host's.
+    /// The server's own network; default: the host's network.
     #[serde(default)]
     pub network: Option<Network>,
-    /// Whether to tell in the end which files it wrote outside its folder.
+    /// Whether to report the files that the server wrote outside its folder.
     #[serde(default)]
     pub watch_writes: bool,
 }
 
-/// A user by number: names are of the machine, and a database wants one that owns nothing else.
+/// A user by number. A database needs a user that owns no other files, and such a user may have no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
@@ -63,15 +63,15 @@ pub struct User {
     pub gid: u32,
 }
 
-/// The most that a process may use, with everything below it.
+/// Limits of a process with its descendants.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// CPUs' worth of time.
+    /// CPU time per period, in CPUs.
     #[serde(default)]
     pub cpus: Option<f64>,
-    /// How often that is renewed; 100 ms is what container runtimes take.
-    #[serde(default = "Limits::usual_period_ms")]
+    /// Length of a period. Container runtimes use 100 ms.
+    #[serde(default = "Limits::default_period_ms")]
     pub period_ms: f64,
     #[serde(default)]
     pub memory_bytes: Option<u64>,
@@ -81,19 +81,19 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// What the server listens on inside.
+    /// Port of the server inside the namespace.
     pub port: u16,
-    /// What clients connect to; where it is another one the namespace translates it.
+    /// Port for clients. If it differs from `port`, the namespace translates it.
     pub published_port: u16,
-    /// Added to a round trip, half of it in each direction.
+    /// Delay of a round trip, half of it in each direction.
     #[serde(default)]
     pub delay_ms: f64,
-    /// Share of packets that are lost, in each direction.
+    /// Share of lost packets in each direction.
     #[serde(default)]
     pub loss: f64,
 }
 
-/// What to stop.
+/// Stops a server.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
@@ -101,7 +101,7 @@ pub struct Stop {
     grace_s: f64,
 }
 
-/// How often to sample.
+/// Starts sampling.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Observe {
@@ -109,17 +109,17 @@ pub struct Observe {
     memory_period_s: f64,
 }
 
-/// Commands without keys of their own.
+/// A command without keys of its own.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
 impl Limits {
-    fn usual_period_ms() -> f64 {
+    fn default_period_ms() -> f64 {
         100.0
     }
 
-    /// The period and the time in it, in microseconds, as the kernel takes them.
+    /// Returns the CPU time per period and the period, in microseconds. Returns `None` without a CPU limit.
     pub fn quota_us(&self) -> Option<(u64, u64)> {
         let period_us = (self.period_ms * 1000.0).round();
         self.cpus
@@ -143,14 +143,14 @@ impl Observe {
     }
 }
 
-/// A line that is no command: its number, where it has one, and what is wrong with it.
+/// The error of an invalid command, with the command's number if that is readable.
 #[derive(Debug, PartialEq)]
 pub struct Rejected {
     pub id: Option<u64>,
     pub message: String,
 }
 
-/// Reads one line.
+/// Parses one line.
 pub fn parse(line: &[u8]) -> Result<Numbered, Rejected> {
     let mut id = None;
     parse_keys(line, &mut id).map_err(|message| Rejected { id, message })
@@ -160,7 +160,7 @@ fn parse_keys(line: &[u8], seen_id: &mut Option<u64>) -> Result<Numbered, String
     let mut keys: Map<String, Value> = serde_json::from_slice(line)
         .map_err(|error| format!("expected one JSON object a line: {error}"))?;
     let id = keys.remove("id").as_ref().and_then(Value::as_u64);
-    let id = id.ok_or("id: expected a whole number that the answer will carry")?;
+    let id = id.ok_or("id: expected a whole number, which the record repeats")?;
     *seen_id = Some(id);
     let kind = keys.remove("command");
     let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
@@ -228,7 +228,7 @@ fn check_start(start: &Start) -> Result<(), String> {
     start.network.as_ref().map_or(Ok(()), check_network)
 }
 
-/// What the kernel would refuse with nothing but "invalid argument".
+/// Checks values that the kernel would refuse with "invalid argument" only.
 fn check_limits(limits: &Limits) -> Result<(), String> {
     if !(1.0..=1000.0).contains(&limits.period_ms) {
         return Err(format!(
@@ -283,7 +283,7 @@ fn check_seconds(key: &str, found: f64, least: f64) -> Result<(), String> {
     ))
 }
 
-/// Of a value that [`check_seconds`] let through.
+/// Converts a value that [`check_seconds`] has accepted.
 fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or_default()
 }
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_commands_of_the_contract_are_understood() {
+    fn documented_commands_parse() {
         for line in [
             START,
             r#"{"id": 2, "command": "observe", "period_s": 0.1, "memory_period_s": 5.0}"#,
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_rejected_and_named_with_the_commands_number() {
+    fn unknown_key_is_named() {
         let (id, message) = message(r#"{"id": 3, "command": "sample", "depth": 1}"#);
         assert_eq!(id, Some(3));
         assert!(message.contains("`depth`"), "{message}");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_rejected_with_what_was_found() {
+    fn invalid_command_is_rejected() {
         assert_eq!(message("[1]").0, None);
         assert!(message(r#"{"command": "sample"}"#).1.starts_with("id:"));
         let (id, text) = message(r#"{"id": 9, "command": "restart"}"#);

@@ -1,5 +1,6 @@
-//! The host's event loop: one thread that waits for commands, for inits, for signals and for the end of grace periods, and for nothing else.
-//! No command waits for another: a start is answered when its init has spoken, a stop when its processes are gone.
+//! The host's event loop: one thread that waits for commands, inits, signals and the ends of grace periods.
+//!
+//! No command waits for another. The host confirms a start when its init reports, and a stop when the processes are gone.
 
 mod reports;
 
@@ -12,9 +13,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Rlimit, Signal};
+use rustix::process::Rlimit;
 use rustix::time::Timespec;
-use weir_observe::{Observer, descendants, raise_open_files};
+use weir_observe::{Observer, own_descendants, raise_open_files};
 
 use crate::cgroup::{self, Cgroups};
 use crate::command::{self, Command, Numbered, Start};
@@ -22,32 +23,32 @@ use crate::group::Group;
 use crate::isolation::{Choice, Isolation};
 use crate::launch::Failure;
 use crate::probe;
-use crate::record::{Outcome, Record};
-use crate::watch::{self, Order};
+use crate::record::{Record, ServerExit};
+use crate::watch::{self, ObserverCommand};
 use crate::writer::Writer;
 use crate::{Attempting, Error};
 use weir_sys::process::{self as sys, Child, SignalFd, Usage};
 
-/// What servers get between SIGTERM and SIGKILL when the host ends; whoever wants more stops them before.
+/// Time between SIGTERM and SIGKILL for servers that still run when the host ends. A `stop` command can give more.
 const LAST_GRACE: Duration = Duration::from_secs(1);
-/// Between two looks for orphans, should SIGCHLD not come.
+/// Time between two searches for orphans if no SIGCHLD arrives.
 const ORPHAN_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a host needs from its process.
+/// Settings of a host, from its process.
 pub struct Options<'a> {
-    /// How to keep processes together.
+    /// How to isolate processes.
     pub isolation: Choice,
-    /// Of the engine, for `hello`.
+    /// The engine's version, for the record `hello`.
     pub version: &'static str,
     /// The program that runs [`crate::run_init`] when its argument is `init`.
     pub program: PathBuf,
-    /// Where commands come from.
+    /// Source of the commands.
     pub input: BorrowedFd<'a>,
-    /// Where records go; watched only, so that the host ends when nobody reads any more.
+    /// Destination of the records. The host only watches it, and ends when the reader closes it.
     pub output: BorrowedFd<'a>,
 }
 
-/// A host, ready to take commands.
+/// A host that is ready for commands.
 pub struct Host<'a> {
     options: Options<'a>,
     isolation: Isolation,
@@ -55,28 +56,28 @@ pub struct Host<'a> {
     own_namespace: OwnedFd,
     signals: SignalFd,
     groups: Vec<Group>,
-    /// How processes ended that nobody has stopped yet.
-    exited: HashMap<String, Outcome>,
+    /// Exits of servers that no `stop` command has collected yet.
+    exited: HashMap<String, ServerExit>,
     cgroups: Cgroups,
-    /// What processes used that came to the host without an init.
+    /// Usage of processes whose init ended before them.
     orphans: Usage,
-    /// The limit on open files that servers get, which is what the host had before its observer.
+    /// The limit on open files for servers: the host's own limit before the observer raised it.
     open_files: Rlimit,
-    orders: Sender<Order>,
+    observer: Sender<ObserverCommand>,
     records: Sender<Record>,
-    /// Read from the input, not yet a whole line.
+    /// Input after the last complete line.
     input: Vec<u8>,
     ending: bool,
 }
 
 impl<'a> Host<'a> {
-    /// Finds out what isolation is possible and starts the observing and the writing thread. `emit` writes a record and says whether
-    /// anybody reads. To be called from the thread that will run the host, and before any other thread is started.
+    /// Probes the possible isolation and starts the threads of the observer and the writer. `emit` writes a record and returns whether
+    /// the reader is still there. Call this on the thread that will run the host, before the process starts any other thread.
     pub fn new(
         options: Options<'a>,
         emit: impl FnMut(&Record) -> bool + Send + 'static,
     ) -> Result<(Self, Writer), Error> {
-        let signals = SignalFd::new(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
+        let signals = SignalFd::new(&[sys::SIGCHLD, sys::SIGTERM, sys::SIGINT, sys::SIGHUP])
             .attempting("signalfd")?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .attempting("prctl(PR_SET_CHILD_SUBREAPER)")?;
@@ -89,14 +90,13 @@ impl<'a> Host<'a> {
         cgroup::sweep_leftovers();
         let observer = Observer::new()?;
         let (records, to_write) = channel();
-        let (orders, to_follow) = channel();
+        let (commands, to_execute) = channel();
         let writer = Writer::start(to_write, emit).attempting("starting a thread")?;
         let observed = records.clone();
         std::thread::Builder::new()
             .name("observe".to_owned())
-            .spawn(move || watch::run(observer, &to_follow, &observed))
+            .spawn(move || watch::run(observer, &to_execute, &observed))
             .attempting("starting a thread")?;
-        let cgroups = Cgroups::new(options.program.clone());
         let host = Self {
             options,
             isolation,
@@ -105,10 +105,10 @@ impl<'a> Host<'a> {
             signals,
             groups: Vec::new(),
             exited: HashMap::new(),
-            cgroups,
+            cgroups: Cgroups::default(),
             orphans: Usage::default(),
             open_files,
-            orders,
+            observer: commands,
             records,
             input: Vec::new(),
             ending: false,
@@ -116,9 +116,9 @@ impl<'a> Host<'a> {
         Ok((host, writer))
     }
 
-    /// Carries out commands until the input is closed, nobody reads the records, or a signal asks for the end; then ends every process.
+    /// Executes commands until the input or the output closes or a signal arrives. Then ends every process.
     pub fn run(mut self) -> Result<(), Error> {
-        self.say(Record::Hello {
+        self.emit(Record::Hello {
             schema: 1,
             version: self.options.version,
             pid: std::process::id(),
@@ -128,7 +128,7 @@ impl<'a> Host<'a> {
         while !(self.ending && self.groups.is_empty()) {
             let ready = self.wait()?;
             if ready.signals {
-                self.attend_signals()?;
+                self.handle_signals()?;
             }
             if ready.input {
                 self.read_commands()?;
@@ -136,20 +136,20 @@ impl<'a> Host<'a> {
             if ready.output_closed {
                 self.end();
             }
-            self.attend_groups()?;
+            self.update_groups()?;
         }
         Ok(())
     }
 
     fn wait(&self) -> Result<Ready, Error> {
         let mut waits = vec![PollFd::new(&self.signals, PollFlags::IN)];
-        // Once the end has begun neither says anything new, and both would be ready for ever.
+        // While the host ends, both would be ready for ever.
         if !self.ending {
             waits.push(PollFd::new(&self.options.input, PollFlags::IN));
             waits.push(PollFd::new(&self.options.output, PollFlags::empty()));
         }
         let others = waits.len();
-        // The link of an init that was reaped has nothing more to say.
+        // The link of a reaped init carries no more messages.
         let living = self.groups.iter().filter(|group| group.reaped.is_none());
         for group in living.filter(|group| !group.link().is_closed()) {
             waits.push(PollFd::from_borrowed_fd(
@@ -160,10 +160,10 @@ impl<'a> Host<'a> {
         let now = Instant::now();
         let deadline = self.groups.iter().filter_map(Group::deadline).min();
         let orphans = self.groups.iter().any(Group::may_have_orphans);
-        let look = orphans.then_some(now + ORPHAN_INTERVAL);
+        let search = orphans.then_some(now + ORPHAN_INTERVAL);
         let timeout = deadline
             .into_iter()
-            .chain(look)
+            .chain(search)
             .min()
             .and_then(|at| Timespec::try_from(at.saturating_duration_since(now)).ok());
         match poll(&mut waits, timeout.as_ref()) {
@@ -178,12 +178,12 @@ impl<'a> Host<'a> {
         })
     }
 
-    fn attend_signals(&mut self) -> Result<(), Error> {
+    fn handle_signals(&mut self) -> Result<(), Error> {
         while let Some(signal) = self.signals.next() {
-            if signal != libc::SIGCHLD {
+            if signal != sys::SIGCHLD {
                 if self.ending {
-                    // Asked a second time: at once.
-                    self.groups.iter_mut().for_each(Group::hurry);
+                    // A second signal ends the grace period.
+                    self.groups.iter_mut().for_each(Group::expire_grace);
                 }
                 self.end();
             }
@@ -220,18 +220,18 @@ impl<'a> Host<'a> {
         while let Some(end) = self.input.iter().position(|&byte| byte == b'\n') {
             let line: Vec<u8> = self.input.drain(..=end).collect();
             if !line.trim_ascii().is_empty() && !self.ending {
-                self.carry_out(&line);
+                self.execute(&line);
             }
         }
         Ok(())
     }
 
-    fn carry_out(&mut self, line: &[u8]) {
+    fn execute(&mut self, line: &[u8]) {
         let Numbered { id, command } = match command::parse(line) {
             Ok(numbered) => numbered,
             Err(rejected) => {
                 let hint = "docs/reference/engine.md shows every command".to_owned();
-                return self.say(Record::Error {
+                return self.emit(Record::Error {
                     id: rejected.id,
                     message: rejected.message,
                     hint,
@@ -249,36 +249,36 @@ impl<'a> Host<'a> {
                     Some(group) if group.stopping.is_some() => {
                         let message =
                             format!("stop.name: `{}` is being stopped already", stop.name);
-                        self.refuse(id, message, "");
+                        self.reject(id, message, "");
                     }
                     Some(group) => group.stop(Some(id), stop.grace()),
                     None => match self.exited.remove(&stop.name) {
-                        Some(outcome) => self.say(Record::Stopped {
+                        Some(exit) => self.emit(Record::Stopped {
                             id,
                             killed: false,
-                            outcome,
+                            exit,
                         }),
                         None => {
                             let message =
                                 format!("stop.name: nothing named `{}` was started", stop.name);
-                            self.refuse(id, message, "");
+                            self.reject(id, message, "");
                         }
                     },
                 }
             }
             Command::Observe(observe) => {
-                self.say(Record::Observing { id });
-                self.order(Order::Begin {
+                self.emit(Record::Observing { id });
+                self.observe(ObserverCommand::StartSampling {
                     period: observe.period(),
                     memory_period: observe.memory_period(),
                 });
             }
-            Command::Unobserve => self.order(Order::End { id }),
-            Command::Sample => self.order(Order::Once { id }),
+            Command::Unobserve => self.observe(ObserverCommand::StopSampling { id }),
+            Command::Sample => self.observe(ObserverCommand::Sample { id }),
             Command::Capabilities => {
                 let capabilities =
                     probe::capabilities(id, &self.options.program, &self.own_namespace);
-                self.say(capabilities);
+                self.emit(capabilities);
             }
         }
     }
@@ -286,13 +286,13 @@ impl<'a> Host<'a> {
     fn start(&mut self, id: u64, start: Start) {
         if self.groups.iter().any(|group| group.is_named(&start.name)) {
             let message = format!("start.name: `{}` is running already", start.name);
-            return self.refuse(id, message, "stop it first, or take another name");
+            return self.reject(id, message, "stop it first, or take another name");
         }
         let name = start.name.clone();
         let cgroup = match self.cgroups.make(start.limits) {
             Ok(cgroup) => cgroup,
             Err(Failure { message, hint }) => {
-                return self.refuse(id, format!("start `{name}`: {message}"), &hint);
+                return self.reject(id, format!("start `{name}`: {message}"), &hint);
             }
         };
         let program = &self.options.program;
@@ -312,22 +312,22 @@ impl<'a> Host<'a> {
             Err(error) => {
                 let message = format!("start: the init of `{name}` cannot run: {error}");
                 let hint = "`ulimit -a` shows how many processes and files there may be";
-                self.refuse(id, message, hint);
+                self.reject(id, message, hint);
             }
         }
     }
 
-    /// Hears every init, uses force where it is due, and reports the groups that are gone.
-    fn attend_groups(&mut self) -> Result<(), Error> {
+    /// Reads the messages of every init, escalates overdue stops, and reports the groups that are gone.
+    fn update_groups(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         for index in 0..self.groups.len() {
-            let news = self.groups[index]
-                .listen()
+            let events = self.groups[index]
+                .receive_events()
                 .attempting("reading from an init")?;
-            for news in news {
-                self.report_news(index, news);
+            for event in events {
+                self.handle_init_event(index, event);
             }
-            self.groups[index].press(now);
+            self.groups[index].escalate(now);
         }
         let orphans_live = self.groups.iter().any(Group::may_have_orphans) && self.kill_orphans();
         let mut index = 0;
@@ -342,20 +342,14 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
-    /// Kills what has no init any more; gives whether any of it is left.
+    /// Kills the processes whose init has ended. Returns whether any of them is left.
     fn kill_orphans(&self) -> bool {
-        let inits = self.groups.iter().map(|group| group.init);
-        let others: Vec<i32> = inits.chain(self.cgroups.keeper()).collect();
-        let mut any = false;
-        for pid in descendants(rustix::process::getpid().as_raw_nonzero().get(), &others) {
-            let Some(pid) = sys::pid(pid) else { continue };
-            // One that may not be killed, because it changed its user, is not waited for.
-            any |= rustix::process::kill_process(pid, Signal::KILL).is_ok();
-        }
-        any
+        let inits: Vec<i32> = self.groups.iter().map(|group| group.init).collect();
+        // The host does not wait for a process that it may not kill, because that process changed its user.
+        sys::kill_each(&own_descendants(&inits))
     }
 
-    /// Begins to stop everything; the loop ends when all is gone.
+    /// Starts to stop every server. The loop ends when all are gone.
     fn end(&mut self) {
         if std::mem::replace(&mut self.ending, true) {
             return;
@@ -367,25 +361,25 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn refuse(&self, id: u64, message: String, hint: &str) {
-        self.say(Record::Error {
+    fn reject(&self, id: u64, message: String, hint: &str) {
+        self.emit(Record::Error {
             id: Some(id),
             message,
             hint: hint.to_owned(),
         });
     }
 
-    /// The writer is gone only when nobody reads any more, which `output_closed` tells.
-    fn say(&self, record: Record) {
+    /// Sends a record to the writer. A failure means that the reader is gone, which `output_closed` also reports.
+    fn emit(&self, record: Record) {
         let _ = self.records.send(record);
     }
 
-    fn order(&self, order: Order) {
-        let _ = self.orders.send(order);
+    fn observe(&self, command: ObserverCommand) {
+        let _ = self.observer.send(command);
     }
 }
 
-/// What is ready after a wait.
+/// The event sources that are ready after a wait.
 struct Ready {
     signals: bool,
     input: bool,

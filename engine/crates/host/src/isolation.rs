@@ -1,25 +1,25 @@
-//! How a started process is kept together with everything it starts.
+//! The isolation of a server and its descendants.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What the host uses.
+/// The means of isolation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
-    /// PID, IPC and mount namespaces of its own.
+    /// PID, IPC and mount namespaces per server.
     Namespace,
-    /// A child subreaper and a session of its own.
+    /// A child subreaper and a session per server.
     ProcessGroup,
 }
 
-/// What was asked for.
+/// The requested isolation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Namespaces where the host has the right to make them.
+    /// Namespaces if the host may make them.
     Auto,
-    /// This, or an error.
+    /// This isolation, or an error.
     Only(Isolation),
 }
 
@@ -32,10 +32,10 @@ impl fmt::Display for Isolation {
     }
 }
 
-/// What namespaces promise.
+/// The guarantees of namespaces.
 pub const NAMESPACE_DETAIL: &str =
     "PID, IPC and mount namespaces, with their own /proc and /dev/shm";
 
-/// What the fallback cannot promise.
+/// The limits of process groups.
 pub const PROCESS_GROUP_DETAIL: &str = "child subreaper and process group; processes are left if the host and an init are killed at the \
      same moment, or if they changed their user; shared memory is not cleared";

@@ -1,4 +1,4 @@
-//! In an init: the start of its server, up to a running program or a message that names the key at fault.
+//! In an init: starts the server's program, or fails with a message that names the wrong key.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,16 +13,16 @@ use crate::command::{Start, User};
 use crate::isolation::Isolation;
 use weir_sys::process as sys;
 
-/// What an init is told to start.
+/// The server that an init starts.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Launch {
     pub start: Start,
     pub isolation: Isolation,
-    /// Files of control groups, by which the server joins them.
-    pub doors: Vec<PathBuf>,
+    /// The `cgroup.procs` files of the control groups that the server joins.
+    pub cgroup_procs: Vec<PathBuf>,
 }
 
-/// Why a server could not be started.
+/// The reason why a server did not start.
 pub struct Failure {
     pub message: String,
     pub hint: String,
@@ -37,8 +37,7 @@ impl Failure {
     }
 }
 
-/// Starts the server; gives its PID once exec has succeeded. CPUs and niceness are set on the init itself, which hardly ever runs, and
-/// inherited.
+/// Starts the server. Returns its PID once exec has succeeded. The init sets CPUs and niceness on itself, and the server inherits them.
 pub fn launch(launch: &Launch) -> Result<i32, Failure> {
     let start = &launch.start;
     let log = OpenOptions::new()
@@ -67,16 +66,16 @@ pub fn launch(launch: &Launch) -> Result<i32, Failure> {
             ));
         }
     }
-    let doors = launch.doors.iter().map(|door| {
-        let opened = OpenOptions::new().write(true).open(door);
+    let cgroup_procs = launch.cgroup_procs.iter().map(|path| {
+        let opened = OpenOptions::new().write(true).open(path);
         opened.map_err(|error| {
             Failure::new(
-                format!("limits: {} cannot be opened: {error}", door.display()),
+                format!("limits: {} cannot be opened: {error}", path.display()),
                 "",
             )
         })
     });
-    let doors: Vec<File> = doors.collect::<Result<_, _>>()?;
+    let cgroup_procs: Vec<File> = cgroup_procs.collect::<Result<_, _>>()?;
     bind(&start.cpus)?;
     set_nice(start.nice)?;
 
@@ -90,15 +89,15 @@ pub fn launch(launch: &Launch) -> Result<i32, Failure> {
         .stdout(output)
         .stderr(errors);
     if let Some(User { uid, gid }) = start.user {
-        // The standard library drops the supplementary groups of root before it becomes somebody else.
+        // The standard library drops the supplementary groups of root before it changes the user.
         command.uid(uid).gid(gid);
     }
     sys::detach(
         &mut command,
         launch.isolation == Isolation::ProcessGroup,
-        doors,
+        cgroup_procs,
     );
-    // The child is reaped with all others; `Child` would neither wait nor kill when dropped.
+    // The init reaps this child like all others. Dropping `Child` neither waits nor kills.
     let child = command
         .spawn()
         .map_err(|error| exec_failure(start, &error))?;
@@ -114,7 +113,7 @@ fn bind(cpus: &[usize]) -> Result<(), Failure> {
         wanted.set(cpu);
     }
     if cpus.is_empty() {
-        // Not what the host is bound to: every CPU there is. The kernel leaves out what this machine or its cpuset has not.
+        // Every CPU of the machine, not only the host's. The kernel ignores CPUs that are absent or outside the cpuset.
         (0..CpuSet::MAX_CPU).for_each(|cpu| wanted.set(cpu));
     }
     let bound = rustix::thread::sched_setaffinity(None, &wanted)
@@ -149,7 +148,7 @@ fn set_nice(nice: i32) -> Result<(), Failure> {
     })
 }
 
-/// What execve(2) says, as whoever wrote the command needs to hear it.
+/// Explains an error of execve(2) in terms of the command's keys.
 fn exec_failure(start: &Start, error: &io::Error) -> Failure {
     let program = &start.argv[0];
     let in_path = !program.contains('/');

@@ -1,26 +1,27 @@
 //! Starts, observes, reaps and stops the processes of one machine.
 //!
 //! ```text
-//! weir-engine host ─┬─ weir-engine init ── server ── its children …      one init a started process
-//!                   ├─ weir-engine init ── server …
-//!                   └─ weir-engine keeper                         one, where servers have limits
+//! weir-engine host ─┬─ weir-engine init ── server ── its children …      one init per server
+//!                   └─ weir-engine init ── server …
 //! ```
 //!
-//! The *host* reads commands and writes records; it is one thread that waits for events, beside one thread that observes and one that
-//! writes. An *init* is the parent of one server: the first process of new PID, IPC and mount namespaces where the host has the right to make
-//! them, else a child subreaper. It is told what to start over a socket, tells when it ended, and takes everything below with it:
+//! The *host* reads commands and writes records. It has three threads: the event loop, the observer and the writer.
 //!
-//! | what ends | why nothing is left |
+//! An *init* is the parent of one server. It is the first process of new PID, IPC and mount namespaces, if the host may make them.
+//! Otherwise it is a child subreaper. The host sends it the server's command over a socket, and the init reports the server's exit.
+//!
+//! No process survives, whichever ends first:
+//!
+//! | end of | cleaned up by |
 //! |---|---|
-//! | the server | its init kills and reaps what is left, so that its CPU is counted, and ends |
-//! | an init, killed | the kernel kills its PID namespace; without one, its orphans come to the host, which kills them |
-//! | the host, killed | the kernel kills every init (parent-death signal), and with it its namespace; without namespaces, the init sees its socket close and kills what is below; its [keeper](keeper) removes their control groups |
-//! | the last process of a network of its own | the kernel takes the namespace, the veth pair and the translation of ports |
-//! | the host and its keeper, killed | the next host removes the empty control groups, whose locks nobody holds |
+//! | the server | the init kills and reaps the server's descendants, which counts their CPU time, and ends |
+//! | an init, killed | the kernel kills its PID namespace; without one, the host becomes the parent of the orphans and kills them |
+//! | the host, killed | the kernel kills every init by its parent-death signal, and so each namespace; without namespaces, each init sees its socket close and kills its descendants |
+//! | the last process of a network namespace | the kernel removes the namespace, the veth pair and the port translation |
 //!
-//! What the host is not: a supervisor. Nothing is restarted, and no other machine is known.
+//! A killed host leaves empty control groups behind. The next host removes them: no process holds their locks.
 //!
-//! The crate never prints; what it has to say goes through the `emit` it is given. An init's `run` ends by returning.
+//! The host is no supervisor: it restarts nothing and knows no other machine. The crate never prints; records go to `emit`.
 
 mod cgroup;
 mod command;
@@ -28,7 +29,6 @@ mod group;
 mod host;
 mod init;
 mod isolation;
-mod keeper;
 mod launch;
 mod link;
 mod network;
@@ -43,25 +43,24 @@ use std::fmt;
 pub use host::{Host, Options};
 pub use init::run as run_init;
 pub use isolation::{Choice, Isolation};
-pub use keeper::run as run_keeper;
 pub use record::Record;
 pub use writer::Writer;
 
-/// What can go wrong with the host itself; what goes wrong with a command is an error record.
+/// An error of the host itself. An error of a command is an error record.
 #[derive(Debug)]
 pub enum Error {
-    /// A system call that the host cannot do without failed.
+    /// A system call failed that the host needs.
     System(&'static str, std::io::Error),
-    /// Namespaces were asked for and cannot be had.
+    /// The user asked for namespaces, and the host may not make them.
     NoNamespaces(String),
-    /// `init` was not started by a host.
+    /// Something other than a host started `init`.
     NotStartedByHost,
-    /// /proc cannot be read.
+    /// The observer cannot read /proc.
     Observe(weir_observe::Error),
 }
 
 impl Error {
-    /// The next thing to try.
+    /// Returns the next thing to try.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::System(..) => "`dmesg` and `ulimit -a` show what the kernel refuses",
@@ -97,7 +96,7 @@ impl From<weir_observe::Error> for Error {
     }
 }
 
-/// Adds what was attempted to an error of the system.
+/// Adds the failed action to a system error.
 trait Attempting<T> {
     fn attempting(self, what: &'static str) -> Result<T, Error>;
 }

@@ -1,7 +1,7 @@
 //! The socket between the host and an init: JSON lines in both directions.
 //!
-//! An init knows its server by the number it has inside the PID namespace. It sends that number as the socket's credentials, and the kernel
-//! gives the host the number that the same process has outside, even if it has ended meanwhile.
+//! An init knows its server's PID inside the namespace only, and sends it as the socket's credentials. The kernel translates it into the
+//! PID outside, also for a process that has ended meanwhile.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -20,14 +20,14 @@ use serde::{Deserialize, Serialize};
 use crate::launch::Launch;
 use crate::network::Abilities;
 
-/// What the host says. The first message is `Probe` or `Start`.
+/// A message of the host. The first one is `Probe`, `ProbeNetwork` or `Start`.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToInit {
-    /// Show that the namespaces can be had, and end.
+    /// Try to make the namespaces, and end.
     Probe,
-    /// Start this.
+    /// Start a server.
     Start(Box<Launch>),
-    /// Show what a network of its own can have, and end.
+    /// Try the features of a network namespace, and end.
     ProbeNetwork,
     /// SIGTERM to the server's process group.
     Stop,
@@ -35,43 +35,47 @@ pub enum ToInit {
     Kill,
 }
 
-/// What an init says.
+/// A message of an init.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToHost {
     /// A probe succeeded.
     Ready,
-    /// The program runs.
+    /// The server's program runs.
     Started {
         pid: i32,
         t_ns: u64,
-        /// Of its own network.
+        /// The server's address in its own network.
         address: Option<Ipv4Addr>,
     },
-    /// What a network of its own can have.
+    /// The features of a network namespace.
     Network(Abilities),
-    /// It does not, and the init ends.
+    /// A start or a probe failed, and the init ends.
     Failed { message: String, hint: String },
-    /// The server ended, everything below is gone, and the init ends.
-    Ended {
-        exit_code: Option<i32>,
-        signal: Option<i32>,
-        t_ns: u64,
-        /// What the init itself used; not the server's cost.
-        own_user_s: f64,
-        own_system_s: f64,
-        /// Names of the processes that it left when it was told to end and did.
-        left_behind: Vec<String>,
-        /// What it wrote outside its folder; None where nobody looked.
-        written: Option<Vec<PathBuf>>,
-    },
+    /// The server and its descendants are gone, and the init ends.
+    Ended(ExitReport),
 }
 
-/// One end.
+/// An init's report of its server's exit.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ExitReport {
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub t_ns: u64,
+    /// CPU time of the init itself, which is no cost of the server.
+    pub own_user_s: f64,
+    pub own_system_s: f64,
+    /// Names of the processes that still ran after the server ended by SIGTERM.
+    pub left_behind: Vec<String>,
+    /// Files that the server wrote outside its folder. `None` without `watch_writes`.
+    pub written: Option<Vec<PathBuf>>,
+}
+
+/// One end of the socket.
 pub struct Link {
     socket: OwnedFd,
-    /// Received, not yet a whole line.
+    /// Received bytes after the last complete line.
     received: Vec<u8>,
-    /// The process that the last credentials named.
+    /// The PID in the last credentials.
     sender: Option<i32>,
     closed: bool,
 }
@@ -86,17 +90,17 @@ impl Link {
         }
     }
 
-    /// The other side has closed, and everything it said has been read.
+    /// Returns whether the other side has closed and every message has been read.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// The process named with what was last received, as this side's PID namespace sees it.
+    /// Returns the PID in the last credentials, as this side's PID namespace numbers it.
     pub fn sender(&self) -> Option<i32> {
         self.sender
     }
 
-    /// Sends one message. `pid`: name this process, which takes the right to do so.
+    /// Sends one message. `pid`: the PID in the credentials; a PID other than the own one needs CAP_SYS_ADMIN.
     pub fn send(&self, message: &impl Serialize, pid: Option<i32>) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
@@ -122,8 +126,8 @@ impl Link {
         Ok(())
     }
 
-    /// Reads what has arrived, or waits for something if `wait`; gives whether there was anything.
-    pub fn fill(&mut self, wait: bool) -> io::Result<bool> {
+    /// Reads received bytes; with `wait`, waits for the first. Returns whether there were any.
+    pub fn receive(&mut self, wait: bool) -> io::Result<bool> {
         let mut buffer = [0; 16 * 1024];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -136,7 +140,7 @@ impl Link {
         let count = match rustix::net::recvmsg(&self.socket, &mut parts, &mut control, flags) {
             Ok(message) => message.bytes,
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(false),
-            // The other side was killed with something unread.
+            // The other side was killed before it read everything.
             Err(rustix::io::Errno::CONNRESET) => 0,
             Err(error) => return Err(error.into()),
         };
@@ -150,7 +154,7 @@ impl Link {
         Ok(count > 0)
     }
 
-    /// The next whole message received.
+    /// Returns the next complete message. Returns `None` if there is none.
     pub fn next<T: DeserializeOwned>(&mut self) -> Option<io::Result<T>> {
         let end = self.received.iter().position(|&byte| byte == b'\n')?;
         let line: Vec<u8> = self.received.drain(..=end).collect();

@@ -1,15 +1,14 @@
-//! In an init: a network of the server's own. A namespace whose `eth0` is one end of a veth pair, the other end of which is the host's.
+//! In an init: the server's own network namespace. Its `eth0` is one end of a veth pair; the host has the other end.
 //!
 //! ```text
 //! host: weirN 198.18.x.y ─── veth ─── eth0 198.18.x.y+1: published_port ─ redirect ─► port
 //! ```
 //!
-//! Everything hangs on the namespace, which only processes hold: when the last of them ends, however it does, the kernel takes the pair, the
-//! addresses, the queueing disciplines and the translation with it. So nothing is named under /run/netns, and the published port is translated
-//! inside the namespace rather than by rules of the host's, which would outlive it.
+//! Only processes hold the namespace. When the last one ends, the kernel removes the namespace with its pair, addresses, queueing
+//! disciplines and rules. So nothing has a name under /run/netns. The port is translated inside the namespace, because a rule of the host
+//! would outlive it.
 //!
-//! It is set up by `ip`, `tc` and `nft`, the tools of those who made these parts of the kernel: a few calls before a server starts, in words
-//! that an error can show and that anybody can repeat.
+//! `ip`, `tc` and `nft` set it up before the server starts. An error can show these commands, and users can repeat them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -26,16 +25,16 @@ use crate::command::Network;
 use crate::launch::Failure;
 use weir_sys::process as sys;
 
-/// The addresses set aside for measuring (RFC 2544, RFC 6890), of which a pair takes a subnet of four.
+/// First of the addresses reserved for measurements (RFC 2544, RFC 6890). A pair has a subnet of four.
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);
 const SUBNETS: u64 = 1 << 15;
-/// How many numbers of pairs are tried; each is in use if a pair of another server's has it.
-const TRIES: u64 = 64;
-/// Where the tools are on systems whose users do not have them in their PATH.
+/// Maximum number of subnets to try. A subnet may belong to another server.
+const MAX_TRIES: u64 = 64;
+/// Folders of the tools, which are not in every user's PATH.
 const SYSTEM_PATHS: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
 const HINT: &str = "run as root (CAP_NET_ADMIN) with iproute2, or leave [network] out; `weir doctor` shows what is possible";
 
-/// What a network can have here: by which means, or why not.
+/// The means of each network feature, or the reason against it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Abilities {
     pub network: Result<String, String>,
@@ -44,7 +43,7 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// Nothing is possible, for this reason.
+    /// Returns the same reason against each feature.
     pub fn none(why: &str) -> Self {
         Self {
             network: Err(why.to_owned()),
@@ -54,13 +53,13 @@ impl Abilities {
     }
 }
 
-/// The two namespaces, to go back and forth.
+/// The network namespaces of the host and of the server.
 struct Namespaces {
     host: File,
     own: File,
 }
 
-/// Leaves the host's network for one as wanted; gives the address that the server is reached at.
+/// Enters a new network namespace. Returns the server's address.
 pub fn enter(wanted: &Network) -> Result<Ipv4Addr, Failure> {
     let (namespaces, pair) = connect().map_err(|why| Failure::new(why, HINT))?;
     if wanted.delay_ms > 0.0 || wanted.loss > 0.0 {
@@ -78,8 +77,8 @@ pub fn enter(wanted: &Network) -> Result<Ipv4Addr, Failure> {
     Ok(pair.inside)
 }
 
-/// Finds out by doing it.
-pub fn try_out() -> Abilities {
+/// Tries each feature in a new network namespace.
+pub fn probe() -> Abilities {
     let connected = connect();
     let reached = || {
         connected
@@ -97,7 +96,7 @@ pub fn try_out() -> Abilities {
     }
 }
 
-/// A veth pair's name on the host's side, and its addresses.
+/// A veth pair: its name on the host's side, and its addresses.
 struct Pair {
     name: String,
     outside: Ipv4Addr,
@@ -116,7 +115,7 @@ impl Pair {
     }
 }
 
-/// A namespace and a pair whose both ends are up.
+/// Makes a namespace and a veth pair, and brings both ends up.
 fn connect() -> Result<(Namespaces, Pair), String> {
     let open =
         || File::open("/proc/self/ns/net").map_err(|error| format!("/proc/self/ns/net: {error}"));
@@ -132,7 +131,7 @@ fn connect() -> Result<(Namespaces, Pair), String> {
     ip(&format!(
         "link set lo up\naddr add {inside}/30 dev eth0\nlink set eth0 up\n"
     ))?;
-    namespaces.on_the_hosts_side(|| {
+    namespaces.in_host_namespace(|| {
         ip(&format!(
             "addr add {outside}/30 dev {name}\nlink set {name} up\n"
         ))
@@ -140,14 +139,13 @@ fn connect() -> Result<(Namespaces, Pair), String> {
     Ok((namespaces, pair))
 }
 
-/// Made from the inside, so that from its first moment on one end belongs to the namespace. The name on the host's side is what tells a number
-/// that is in use.
+/// Makes the pair from inside the namespace, which owns one end from the start. Tries the next subnet if the host has its name already.
 fn make_pair(namespaces: &Namespaces) -> Result<Pair, String> {
     let first = monotonic_ns() / 1000;
     let mut why = String::new();
-    for number in first..first + TRIES {
+    for number in first..first + MAX_TRIES {
         let pair = Pair::numbered(number);
-        // The tool's standard input is the host's namespace, as a file that it can name.
+        // The tool names the host's namespace by its standard input.
         let host = namespaces
             .host
             .try_clone()
@@ -173,15 +171,15 @@ fn make_pair(namespaces: &Namespaces) -> Result<Pair, String> {
     Err(why)
 }
 
-/// Half of the delay on either end, since each end delays what it sends.
+/// Sets half of the delay at each end, because each end delays what it sends.
 fn delay(namespaces: &Namespaces, pair: &Pair, wanted: &Network) -> Result<(), String> {
     let half_us = (wanted.delay_ms * 500.0).round() as u64;
     netem("eth0", half_us, wanted.loss)?;
-    namespaces.on_the_hosts_side(|| netem(&pair.name, half_us, wanted.loss))
+    namespaces.in_host_namespace(|| netem(&pair.name, half_us, wanted.loss))
 }
 
 fn netem(device: &str, delay_us: u64, loss: f64) -> Result<(), String> {
-    // The default limit of 1,000 packets would drop what a fast server sends within a long delay.
+    // The default limit of 1,000 packets would drop packets of a fast server during a long delay.
     let limit = "limit 1000000";
     let percent = loss * 100.0;
     let line =
@@ -196,7 +194,7 @@ fn netem(device: &str, delay_us: u64, loss: f64) -> Result<(), String> {
     })
 }
 
-/// What arrives for one port goes to another, as a container's published port does.
+/// Redirects connections from one port to another, like a container's published port.
 fn translate(from: u16, to: u16) -> Result<(), String> {
     let rules = format!(
         "table ip weir {{\n\
@@ -206,15 +204,15 @@ fn translate(from: u16, to: u16) -> Result<(), String> {
            }}\n\
          }}\n"
     );
-    feed("nft", &["-f", "-"], &rules)
+    run_with_input("nft", &["-f", "-"], &rules)
 }
 
 fn ip(commands: &str) -> Result<(), String> {
-    feed("ip", &["-batch", "-"], commands)
+    run_with_input("ip", &["-batch", "-"], commands)
 }
 
 impl Namespaces {
-    fn on_the_hosts_side<T>(&self, act: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    fn in_host_namespace<T>(&self, act: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         let go = |to: &File| {
             move_into_link_name_space(to.as_fd(), Some(LinkNameSpaceType::Network))
                 .map_err(|error| format!("setns(CLONE_NEWNET): {error}"))
@@ -226,11 +224,11 @@ impl Namespaces {
     }
 }
 
-/// Runs a tool to its end with `input` to read.
-fn feed(tool: &str, arguments: &[&str], input: &str) -> Result<(), String> {
+/// Runs a tool with `input` as its standard input.
+fn run_with_input(tool: &str, arguments: &[&str], input: &str) -> Result<(), String> {
     let (reader, writer) =
         rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| error.to_string())?;
-    // A few lines, for which there is room in the pipe.
+    // The pipe has room for these few lines.
     let mut writer = File::from(writer);
     writer
         .write_all(input.as_bytes())
@@ -253,11 +251,11 @@ fn run(tool: &str, arguments: &[impl AsRef<str>], input: Stdio) -> Result<(), St
     if output.status.success() {
         return Ok(());
     }
-    // The first line says what is wrong, the others where.
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().map(str::trim).find(|line| !line.is_empty());
+    // The first line names the error.
+    let text = String::from_utf8_lossy(&output.stderr);
+    let text = text.lines().map(str::trim).find(|line| !line.is_empty());
     Err(format!(
         "{tool}: {}",
-        said.map_or(output.status.to_string(), str::to_owned)
+        text.map_or(output.status.to_string(), str::to_owned)
     ))
 }

@@ -1,4 +1,4 @@
-//! Which isolation is possible here, found out by doing it.
+//! Finds out by trial which isolation and which options of `start` this machine supports.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ use weir_sys::process as sys;
 
 use crate::Error;
 
-/// Takes what was asked for, or the best there is.
+/// Returns the requested isolation, or the best possible one, with its description.
 pub fn choose(
     choice: Choice,
     program: &Path,
@@ -35,48 +35,48 @@ pub fn choose(
     }
 }
 
-/// Makes the namespaces once, because having the right is not yet being able to: a container may forbid mounting /proc.
+/// Makes the namespaces once. A container may allow namespaces but forbid mounting /proc.
 fn probe(program: &Path, own_namespace: &OwnedFd) -> Result<(), String> {
     let (init, mut link) = spawn_init(program, Isolation::Namespace, own_namespace)
         .map_err(|error| format!("unshare(CLONE_NEWPID): {error}"))?;
-    let answer = ask(&mut link, &ToInit::Probe);
-    // It ends once it has answered, and when its socket closes.
+    let reply = request(&mut link, &ToInit::Probe);
+    // The init ends after its reply, or when its socket closes.
     drop(link);
     let _ = rustix::process::waitpid(sys::pid(init), WaitOptions::empty());
-    match answer {
+    match reply {
         Ok(ToHost::Ready) => Ok(()),
         Ok(ToHost::Failed { message, .. }) => Err(message),
-        Ok(_) => Err("the probe answered something else".to_owned()),
+        Ok(_) => Err("the probe sent an unexpected reply".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
 
-fn ask(probe: &mut Link, question: &ToInit) -> io::Result<ToHost> {
-    probe.send(question, None)?;
+fn request(probe: &mut Link, message: &ToInit) -> io::Result<ToHost> {
+    probe.send(message, None)?;
     loop {
-        if let Some(answer) = probe.next() {
-            return answer;
+        if let Some(reply) = probe.next() {
+            return reply;
         }
         if probe.is_closed() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        probe.fill(true)?;
+        probe.receive(true)?;
     }
 }
 
-/// What can be asked for in `start`, found out by doing it. Takes some 50 ms, for which the host does nothing else.
+/// Tries the options of `start`. Blocks the host for about 50 ms.
 pub fn capabilities(id: u64, program: &Path, own_namespace: &OwnedFd) -> Record {
-    // Without a PID namespace: it only needs to end when it has answered.
-    let asked =
+    // Without a PID namespace, because this init ends after its reply.
+    let reply =
         spawn_init(program, Isolation::ProcessGroup, own_namespace).and_then(|(init, mut link)| {
-            let answer = ask(&mut link, &ToInit::ProbeNetwork);
+            let reply = request(&mut link, &ToInit::ProbeNetwork);
             drop(link);
             let _ = rustix::process::waitpid(sys::pid(init), WaitOptions::empty());
-            answer
+            reply
         });
-    let network = match asked {
+    let network = match reply {
         Ok(ToHost::Network(abilities)) => abilities,
-        Ok(_) => Abilities::none("the probe answered something else"),
+        Ok(_) => Abilities::none("the probe sent an unexpected reply"),
         Err(error) => Abilities::none(&error.to_string()),
     };
     Record::Capabilities {

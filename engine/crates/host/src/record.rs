@@ -12,49 +12,49 @@ use crate::isolation::Isolation;
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// The first record: who this is and what it can promise.
+    /// The first record.
     Hello {
-        /// Of this protocol.
+        /// Version of this protocol.
         schema: u32,
-        /// Of the engine.
+        /// Version of the engine.
         version: &'static str,
-        /// The host's.
+        /// The host's PID.
         pid: u32,
-        /// How processes are kept together.
+        /// How the host isolates processes.
         isolation: Isolation,
-        /// What that promises and what it does not.
+        /// Guarantees and limits of that isolation.
         isolation_detail: String,
     },
     /// The server's program runs.
     Started {
-        /// The command answered.
+        /// Number of the command.
         id: u64,
-        /// The server.
+        /// The server's name.
         name: String,
-        /// Its own process, as this PID namespace sees it.
+        /// PID of the server, in the host's PID namespace.
         pid: i32,
-        /// When exec had succeeded.
+        /// Time when exec had succeeded.
         t_ns: u64,
-        /// Its control group; null without limits.
+        /// The server's control group; null without limits.
         cgroup: Option<Cgroup>,
-        /// Where it is reached; null where it has the host's network.
+        /// The server's address; null if it uses the host's network.
         address: Option<Ipv4Addr>,
     },
-    /// A stop was carried out; every process of the group is gone.
+    /// A stop is complete: every process of the group is gone.
     Stopped {
-        /// The command answered.
+        /// Number of the command.
         id: u64,
-        /// Whether SIGTERM and the grace period were not enough.
+        /// Whether the server ended by SIGKILL after the grace period.
         killed: bool,
-        /// How it ended.
+        /// The server's exit.
         #[serde(flatten)]
-        outcome: Outcome,
+        exit: ServerExit,
     },
-    /// A process ended without being asked to.
-    Exited(Outcome),
-    /// What can be asked for in `start` on this machine.
+    /// A server ended without a `stop` command.
+    Exited(ServerExit),
+    /// Options of `start` that this machine supports.
     Capabilities {
-        /// The command answered.
+        /// Number of the command.
         id: u64,
         /// `limits`.
         limits: Ability,
@@ -67,19 +67,19 @@ pub enum Record {
     },
     /// Sampling began.
     Observing {
-        /// The command answered.
+        /// Number of the command.
         id: u64,
     },
     /// Sampling ended.
     Unobserved {
-        /// The command answered.
+        /// Number of the command.
         id: u64,
     },
     /// A command failed, or the observation did.
     Error {
-        /// The command answered; null where it had no readable number.
+        /// Number of the command; null if it has no readable number.
         id: Option<u64>,
-        /// What was found and what was expected.
+        /// The value found and the value expected.
         message: String,
         /// The next thing to try.
         hint: String,
@@ -89,55 +89,55 @@ pub enum Record {
     Sample(Sample),
 }
 
-/// How a group ended and what it used.
+/// The exit of a server and its resource usage.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
-    /// The server.
+pub struct ServerExit {
+    /// The server's name.
     pub name: String,
-    /// When its main process had ended and the rest was gone.
+    /// Time when every process of the group was gone.
     pub t_ns: u64,
-    /// Of the main process; null where a signal ended it.
+    /// Exit code of the main process; null if a signal ended it.
     pub exit_code: Option<i32>,
     /// The signal that ended the main process.
     pub signal: Option<i32>,
-    /// CPU of every process of the group.
+    /// CPU time of the group in user mode.
     pub cpu_user_s: f64,
-    /// CPU of every process of the group, in the kernel.
+    /// CPU time of the group in the kernel.
     pub cpu_system_s: f64,
-    /// The largest resident size of any one process of the group.
+    /// Peak resident memory of the largest process of the group.
     pub peak_rss_bytes: u64,
-    /// Processes of the group that the kernel killed at its limit of memory; null without one.
+    /// Number of processes that the kernel killed at the memory limit; null without that limit.
     pub oom_kills: Option<u64>,
-    /// Names of the processes that it left when it was told to end and did; they were killed.
+    /// Names of the processes that still ran after the server ended by SIGTERM. The init killed them.
     pub left_behind: Vec<String>,
-    /// Files that it wrote outside its folder and that are still there; null where nobody looked.
+    /// Existing files that the server wrote outside its folder; null without `watch_writes`.
     pub written: Option<Vec<PathBuf>>,
 }
 
 /// The control group of a started process.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cgroup {
-    /// Of control groups: 1 or 2.
+    /// Version of the control groups: 1 or 2.
     pub version: u8,
-    /// Where its CPU is limited and throttling counted (`cpu.stat`).
+    /// Folder with the CPU limit and the throttling counters (`cpu.stat`).
     pub cpu: PathBuf,
-    /// Where its memory is limited and counted; in version 2 the same.
+    /// Folder with the memory limit and counters; in version 2 the same folder.
     pub memory: PathBuf,
 }
 
-/// What this machine lets the host do.
+/// Whether this machine supports an option.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ability {
-    /// Whether it does.
+    /// Whether the option is possible.
     pub possible: bool,
-    /// By which means, or why not.
+    /// The means, or the reason against it.
     pub detail: String,
 }
 
 impl From<Result<String, String>> for Ability {
     fn from(found: Result<String, String>) -> Self {
         let possible = found.is_ok();
-        let detail = found.unwrap_or_else(|why_not| why_not);
+        let detail = found.unwrap_or_else(|reason| reason);
         Self { possible, detail }
     }
 }

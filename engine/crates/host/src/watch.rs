@@ -1,99 +1,87 @@
-//! The observing thread: sweeps on a grid of time, at the lowest priority, so that a load generator on the same CPU is not held up.
+//! The observer thread: samples at fixed times, at the lowest priority, so that it does not delay a load generator on the same CPU.
 //!
-//! It alone owns the observer; the host's event loop tells it what to do over a channel and never waits for it.
+//! It owns the observer. The host's event loop sends it commands over a channel and never waits for it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use weir_observe::{Grid, Observer, Reading};
+use weir_observe::{Observer, Reading, Ticker};
 
 use crate::isolation::Isolation;
 use crate::record::Record;
+use weir_sys::limits::LOWEST_PRIORITY;
 use weir_sys::process::leads_session;
 
-/// Lowest: whatever else wants the CPU gets it first.
-const NICE: i32 = 19;
+/// A started process for the observer.
+pub struct ObservedGroup {
+    pub name: String,
+    pub tier: String,
+    /// The parent of the server's processes.
+    pub init: i32,
+    pub isolation: Isolation,
+    /// Folder of a control group that holds this server only.
+    pub cpu_cgroup: Option<PathBuf>,
+}
 
-/// What the thread can be told.
-pub enum Order {
-    /// Observe a started process. `init` is the parent of its tree.
-    Add {
-        name: String,
-        tier: String,
-        init: i32,
-        isolation: Isolation,
-        /// A control group with nothing else in it.
-        account: Option<PathBuf>,
-    },
+/// A command to the observer thread.
+pub enum ObserverCommand {
+    Add(ObservedGroup),
     Remove {
         name: String,
     },
-    Begin {
+    StartSampling {
         period: Duration,
         memory_period: Duration,
     },
-    End {
+    StopSampling {
         id: u64,
     },
-    /// One full sample, now.
-    Once {
+    /// Take one full sample now.
+    Sample {
         id: u64,
     },
 }
 
-/// Begun and not ended.
+/// The times of periodic samples.
 struct Sampling {
-    usual: Grid,
-    memory: Grid,
+    usual: Ticker,
+    memory: Ticker,
 }
 
-/// Follows orders until nobody can give any.
-pub fn run(mut observer: Observer, orders: &Receiver<Order>, records: &Sender<Record>) {
-    be_nice();
+/// Executes commands until the host drops its sender.
+pub fn run(mut observer: Observer, commands: &Receiver<ObserverCommand>, records: &Sender<Record>) {
+    lower_priority();
     let mut sampling: Option<Sampling> = None;
     loop {
-        let order = match &sampling {
-            None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(sampling) => orders.recv_timeout(
+        let command = match &sampling {
+            None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(sampling) => commands.recv_timeout(
                 sampling
                     .usual
                     .due()
                     .saturating_duration_since(Instant::now()),
             ),
         };
-        // A record that nobody takes any more is no reason to end: the host ends when its output is closed.
-        match order {
-            Ok(Order::Add {
-                name,
-                tier,
-                init,
-                isolation,
-                account,
-            }) => add(
-                &mut observer,
-                &name,
-                &tier,
-                init,
-                isolation,
-                account.as_deref(),
-            ),
-            Ok(Order::Remove { name }) => observer.remove(&name),
-            Ok(Order::Begin {
+        // A failed send is ignored: the host itself ends when its output closes.
+        match command {
+            Ok(ObserverCommand::Add(group)) => add(&mut observer, &group),
+            Ok(ObserverCommand::Remove { name }) => observer.remove(&name),
+            Ok(ObserverCommand::StartSampling {
                 period,
                 memory_period,
             }) => {
                 let now = Instant::now();
                 sampling = Some(Sampling {
-                    usual: Grid::new(now, period),
-                    memory: Grid::new(now, memory_period),
+                    usual: Ticker::new(now, period),
+                    memory: Ticker::new(now, memory_period),
                 });
             }
-            Ok(Order::End { id }) => {
+            Ok(ObserverCommand::StopSampling { id }) => {
                 sampling = None;
                 let _ = records.send(Record::Unobserved { id });
             }
-            Ok(Order::Once { id }) => {
+            Ok(ObserverCommand::Sample { id }) => {
                 let _ = records.send(sample(&mut observer, Reading::Full, Some(id)));
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -101,8 +89,8 @@ pub fn run(mut observer: Observer, orders: &Receiver<Order>, records: &Sender<Re
         }
         let now = Instant::now();
         if let Some(sampling) = &mut sampling {
-            if sampling.usual.take(now) {
-                let reading = if sampling.memory.take(now) {
+            if sampling.usual.tick(now) {
+                let reading = if sampling.memory.tick(now) {
                     Reading::Memory
                 } else {
                     Reading::Usual
@@ -113,33 +101,29 @@ pub fn run(mut observer: Observer, orders: &Receiver<Order>, records: &Sender<Re
     }
 }
 
-/// Linux knows niceness by thread, and making oneself nicer is always allowed. Where the kernel groups CPU time by session ("autogroup") it
-/// holds only inside the session; if the host leads one of its own, that is made as nice. Servers lead theirs, which are not.
-fn be_nice() {
-    weir_sys::limits::lower_priority(NICE);
+/// Lowers the priority of this thread. With the kernel's autogroups, niceness counts inside a session only. So a host that leads a session
+/// lowers the session's priority too. Servers lead sessions of their own.
+fn lower_priority() {
+    weir_sys::limits::lower_priority(LOWEST_PRIORITY);
     if leads_session() {
-        // Not there: the kernel does not group by session.
-        let _ = std::fs::write("/proc/self/autogroup", NICE.to_string());
+        // The file is missing if the kernel has no autogroups.
+        let _ = std::fs::write("/proc/self/autogroup", LOWEST_PRIORITY.to_string());
     }
 }
 
-fn add(
-    observer: &mut Observer,
-    name: &str,
-    tier: &str,
-    init: i32,
-    isolation: Isolation,
-    account: Option<&Path>,
-) {
-    let as_namespace =
-        isolation == Isolation::Namespace && observer.add_namespace(name, tier, init).is_ok();
-    if !as_namespace {
-        // Fails only where the init has ended, and its group is about to be removed.
-        let _ = observer.add_tree(name, tier, init, false);
+fn add(observer: &mut Observer, group: &ObservedGroup) {
+    let ObservedGroup {
+        name, tier, init, ..
+    } = group;
+    let is_namespace = group.isolation == Isolation::Namespace
+        && observer.add_namespace(name, tier, *init).is_ok();
+    if !is_namespace {
+        // Fails only if the init has ended. The host is then about to remove the group.
+        let _ = observer.add_tree(name, tier, *init, false);
     }
-    if let Some(folder) = account {
-        // Without it CPU time is added up from the processes.
-        let _ = observer.account(name, folder);
+    if let Some(folder) = &group.cpu_cgroup {
+        // If this fails, the observer adds up the CPU time of the processes.
+        let _ = observer.set_cpu_cgroup(name, folder);
     }
 }
 

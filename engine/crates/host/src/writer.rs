@@ -1,4 +1,4 @@
-//! The writing thread: it alone waits for whoever reads the records.
+//! The writer thread: the only one that waits for the reader of the records.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use crate::record::Record;
 
-/// What it gets to pass on the last records when nobody reads them.
-const LAST_RECORDS: Duration = Duration::from_secs(1);
+/// Time for the last records if the reader is slow.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The thread that writes records, so that the host never waits for whoever reads them.
+/// The thread that writes records. The host itself never waits for the reader.
 pub struct Writer {
-    /// Disconnected once everything is written or nobody reads.
+    /// Disconnected once everything is written or the reader is gone.
     finished: Receiver<()>,
 }
 
 impl Writer {
-    /// Starts the thread. It ends when nobody can send any more, or nobody reads.
+    /// Starts the thread. It ends when all senders are dropped or the reader is gone.
     pub(crate) fn start(
         records: Receiver<Record>,
         mut emit: impl FnMut(&Record) -> bool + Send + 'static,
@@ -36,8 +36,8 @@ impl Writer {
         Ok(Self { finished })
     }
 
-    /// Waits, for a little, until the last records are written. To be called once the host has run.
+    /// Waits until the last records are written, for at most 1 s. Call this after the host has run.
     pub fn finish(self) {
-        let _ = self.finished.recv_timeout(LAST_RECORDS);
+        let _ = self.finished.recv_timeout(FLUSH_TIMEOUT);
     }
 }

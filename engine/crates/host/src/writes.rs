@@ -1,7 +1,7 @@
-//! Which files a server writes outside its folder and leaves there.
+//! Watches which files a server writes outside its folder and leaves there. `weir stacks check` reports these files.
 //!
-//! Listens on every mount of the server's own mount namespace, so that nobody else's writing is heard of; that takes root. What is gone again
-//! when the server has ended is nobody's concern.
+//! fanotify watches every mount of the server's own mount namespace, so no other process's writes appear. It needs root. Files that are
+//! gone when the server has ended do not count.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -10,39 +10,40 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use crate::command::Start;
+use weir_observe::hierarchies::unescape;
 use weir_sys::process::Fanotify;
 
-/// Where the kernel's own files are, and what ends with the namespace.
-const NOT_FILES: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// As many as anybody reads.
-const MOST_TOLD: usize = 16;
+/// Mounts of the kernel, and those that end with the namespace.
+const IGNORED_MOUNTS: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// Maximum number of files in a record.
+const MAX_REPORTED: usize = 16;
 
-/// What is written while a server runs.
+/// The files that a server has written so far.
 pub struct Writes {
     events: Fanotify,
-    /// Its own folder, and that of its log.
+    /// The server's working folder, and that of its log.
     own: Vec<PathBuf>,
     written: BTreeSet<PathBuf>,
 }
 
 impl Writes {
-    /// Begins to listen. To be called in the namespace of the mounts that the server is going to have.
-    pub fn of(start: &Start) -> io::Result<Self> {
+    /// Starts to watch. Call this in the server's mount namespace.
+    pub fn watch(start: &Start) -> io::Result<Self> {
         let events = Fanotify::new()?;
         let table = std::fs::read_to_string("/proc/self/mountinfo")?;
         for point in table.lines().filter_map(|line| line.split(' ').nth(4)) {
-            if NOT_FILES
+            if IGNORED_MOUNTS
                 .iter()
                 .any(|top| Path::new(point).starts_with(top))
             {
                 continue;
             }
-            // Blanks are written \040; a mount that cannot be listened on, or is hidden by another one, is left out.
-            let point = point.replace("\\040", " ");
+            // A mount may be hidden by another one, or refuse to be watched. Only the root mount must be watched.
+            let point = unescape(point).into_os_string().into_encoded_bytes();
             if let Ok(point) = CString::new(point) {
-                let listened = events.listen_on_mount(&point);
+                let watched = events.watch_mount(&point);
                 if point.as_bytes() == b"/" {
-                    listened?;
+                    watched?;
                 }
             }
         }
@@ -57,8 +58,8 @@ impl Writes {
         })
     }
 
-    /// Takes what has been written since the last time.
-    pub fn take(&mut self) {
+    /// Reads the pending events.
+    pub fn read_events(&mut self) {
         while let Some(files) = self.events.next() {
             for file in files {
                 let link = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -72,11 +73,11 @@ impl Writes {
         }
     }
 
-    /// What was written and is still there.
-    pub fn left(&mut self) -> Vec<PathBuf> {
-        self.take();
+    /// Returns the written files that still exist, at most 16.
+    pub fn existing(&mut self) -> Vec<PathBuf> {
+        self.read_events();
         let there = self.written.iter().filter(|path| path.is_file());
-        there.take(MOST_TOLD).cloned().collect()
+        there.take(MAX_REPORTED).cloned().collect()
     }
 }
 

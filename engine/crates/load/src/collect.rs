@@ -13,8 +13,8 @@ use weir_net::tls::{Client, TlsDriver};
 use weir_net::{Backend as NetBackend, Driver, EpollDriver, Errno, Stamping, UringDriver};
 use weir_plan::{Backend, Plan, Until};
 use weir_record::{
-    BestSecond, Event, Hello, Interval, IntervalMerger, IntervalPart, LOOK_EVERY_NS, Record,
-    SCHEMA, Slowest, Standstill,
+    BestSecond, CHECK_INTERVAL_NS, Event, Hello, Interval, IntervalMerger, IntervalPart, Record,
+    SCHEMA, Slowest, StallDetector,
 };
 use weir_schedule::Shard;
 
@@ -324,7 +324,7 @@ impl Collector<'_> {
         }
         emit(Record::Hello(self.hello(connected, start_ns)));
         let begun = moment();
-        let mut standstill = Standstill::since(begun, starts.len());
+        let mut standstill = StallDetector::new(begun, starts.len());
 
         let mut merger = IntervalMerger::new(starts.len());
         let mut best = BestSecond::new(self.prepared.plan.interval_s);
@@ -334,9 +334,11 @@ impl Collector<'_> {
         };
         let mut ends = Vec::new();
         while ends.len() < starts.len() {
-            let message = self.inbox.recv_timeout(Duration::from_nanos(LOOK_EVERY_NS));
+            let message = self
+                .inbox
+                .recv_timeout(Duration::from_nanos(CHECK_INTERVAL_NS));
             let now = moment();
-            if let Some(still_ns) = standstill.look(now) {
+            if let Some(still_ns) = standstill.check(now) {
                 emit(Record::Event(stood_still(
                     now.monotonic_ns.saturating_sub(start_ns),
                     still_ns,
@@ -381,7 +383,10 @@ impl Collector<'_> {
     /// When the load is to begin; None: it was stopped before that.
     fn wait_to_be_told(&self) -> Option<u64> {
         loop {
-            match self.begin.recv_timeout(Duration::from_nanos(LOOK_EVERY_NS)) {
+            match self
+                .begin
+                .recv_timeout(Duration::from_nanos(CHECK_INTERVAL_NS))
+            {
                 Ok(start_ns) => return Some(start_ns),
                 Err(RecvTimeoutError::Timeout) if !self.stop.is_requested() => {}
                 Err(_) => return None,
@@ -457,7 +462,7 @@ impl Collector<'_> {
 fn stood_still(at_ns: u64, still_ns: u64) -> Event {
     Event {
         t_s: at_ns as f64 / 1e9,
-        kind: "stood still",
+        kind: "stalled",
         detail: format!("nothing ran for {:.2} s until now", still_ns as f64 / 1e9),
     }
 }

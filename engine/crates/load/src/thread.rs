@@ -7,7 +7,7 @@
 //! own. A failure only closes its connection: the loop gives the freed user its next request.
 
 mod failures;
-mod responses;
+mod response_reader;
 mod result;
 mod set_up;
 
@@ -17,7 +17,7 @@ use weir_http::Protocol;
 use weir_net::{Driver, Event, Slot, Wait};
 use weir_record::{ErrorKind, Stopped};
 
-use self::responses::{Reception, Responses};
+use self::response_reader::{Reception, ResponseReader};
 use crate::Stop;
 use crate::clock::now_ns;
 use crate::connections::{Connections, Phase};
@@ -337,7 +337,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
                     bytes,
                     stamp_unix_ns,
                 } => {
-                    let mut responses = Responses {
+                    let mut reader = ResponseReader {
                         protocol: &mut self.protocol,
                         connections: &mut self.connections,
                         in_flight: &mut self.in_flight,
@@ -347,7 +347,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
                         slot,
                         now,
                     };
-                    let reception = responses.receive(bytes, stamp_unix_ns);
+                    let reception = reader.receive(bytes, stamp_unix_ns);
                     self.received(slot, reception, now);
                 }
                 Event::Connected {
@@ -391,7 +391,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Responses have come, or bytes that are none.
+    /// ResponseReader have come, or bytes that are none.
     #[inline(always)]
     fn received(&mut self, slot: Slot, reception: Reception, now: u64) {
         match reception {
@@ -432,7 +432,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         if self.connections.phase(slot) != Phase::Busy {
             return self.idle_closed(slot, now);
         }
-        let mut responses = Responses {
+        let mut reader = ResponseReader {
             protocol: &mut self.protocol,
             connections: &mut self.connections,
             in_flight: &mut self.in_flight,
@@ -442,7 +442,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             slot,
             now,
         };
-        let reception = responses.end_of_stream();
+        let reception = reader.end_of_stream();
         self.received(slot, reception, now);
     }
 

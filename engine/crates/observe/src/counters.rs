@@ -1,4 +1,4 @@
-//! What a process and the children that it reaped have used: it only grows, and moves to the parent when the process is reaped.
+//! The usage of a process and its reaped children. It only grows, and moves to the parent when the process is reaped.
 
 use crate::parse::{ProcessIo, ProcessStat};
 
@@ -13,8 +13,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Of the children that a process has reaped.
-    pub fn of_children(stat: &ProcessStat) -> Self {
+    /// Returns the usage of the children that a process has reaped.
+    pub fn from_children(stat: &ProcessStat) -> Self {
         Self {
             user_ticks: stat.children_user_ticks,
             system_ticks: stat.children_system_ticks,
@@ -24,8 +24,8 @@ impl Counters {
         }
     }
 
-    /// Of a process without its children. Of bytes the kernel keeps one sum for both, which is `io`.
-    pub fn of_itself(stat: &ProcessStat, io: ProcessIo) -> Self {
+    /// Returns the usage of a process without its children. `io` includes the children: the kernel keeps one sum for both.
+    pub fn from_process(stat: &ProcessStat, io: ProcessIo) -> Self {
         Self {
             user_ticks: stat.user_ticks,
             system_ticks: stat.system_ticks,
@@ -39,7 +39,7 @@ impl Counters {
         *self = self.each_with(other, u64::saturating_add);
     }
 
-    /// The larger of the two, figure by figure.
+    /// Raises each value to that of `other` if that is larger.
     pub fn raise_to(&mut self, other: &Self) {
         *self = self.each_with(other, u64::max);
     }

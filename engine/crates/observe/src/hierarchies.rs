@@ -1,13 +1,13 @@
-//! Parses the mounted hierarchies of control groups, and a process's groups in them, from the text of /proc. Pure.
+//! Parsers for the mounted hierarchies of control groups, and for a process's groups in them, without I/O.
 
 use std::path::{Path, PathBuf};
 
 /// A mounted hierarchy of control groups.
 #[derive(Debug, PartialEq)]
 pub struct Mount {
-    /// Where it is mounted.
+    /// The mount point.
     pub point: PathBuf,
-    /// The group that is mounted there: in a container often not the topmost one.
+    /// The mounted group. In a container this is often not the root group.
     root: PathBuf,
     /// Controllers of a version 1 hierarchy. `None`: version 2, which has all other controllers.
     pub controllers: Option<Vec<String>>,
@@ -15,11 +15,11 @@ pub struct Mount {
 
 /// Returns the hierarchies in a `/proc/PID/mountinfo`.
 pub fn mounts(mountinfo: &str) -> Vec<Mount> {
-    mountinfo.lines().filter_map(mount).collect()
+    mountinfo.lines().filter_map(parse_mount).collect()
 }
 
-/// `36 35 98:0 /root /point rw,noatime optional… - type source options`, see proc_pid_mountinfo(5).
-fn mount(line: &str) -> Option<Mount> {
+/// Parses `36 35 98:0 /root /point rw,noatime optional… - type source options`, see proc_pid_mountinfo(5).
+fn parse_mount(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ').skip(3);
     let (root, point) = (before.next()?, before.next()?);
@@ -32,14 +32,14 @@ fn mount(line: &str) -> Option<Mount> {
         _ => return None,
     };
     Some(Mount {
-        point: unescaped(point),
-        root: unescaped(root),
+        point: unescape(point),
+        root: unescape(root),
         controllers,
     })
 }
 
-/// Spaces and the like are written `\040` there.
-fn unescaped(field: &str) -> PathBuf {
+/// Decodes the escapes of spaces, tabs, line ends and backslashes, such as `\040`.
+pub fn unescape(field: &str) -> PathBuf {
     let spaces = field.replace("\\040", " ").replace("\\011", "\t");
     PathBuf::from(spaces.replace("\\012", "\n").replace("\\134", "\\"))
 }
@@ -92,7 +92,7 @@ mod tests {
     const CONTAINER: &str = "612 600 0:31 /docker/ab12 /sys/fs/cgroup/my\\040groups ro,nosuid - cgroup2 cgroup rw,nsdelegate\n";
 
     #[test]
-    fn both_versions_are_found_beside_each_other() {
+    fn hybrid_mounts_parse() {
         let found = mounts(HYBRID);
         let points: Vec<_> = found.iter().map(|mount| mount.point.to_str()).collect();
         assert_eq!(
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_found_below_the_part_of_a_hierarchy_that_is_mounted() {
+    fn folder_is_below_the_mounted_group() {
         let mount = &mounts(CONTAINER)[0];
         assert_eq!(
             mount.folder(Path::new("/docker/ab12/below")),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_group_is_that_of_the_controller_or_of_version_2() {
+    fn own_group_is_found_by_controller() {
         let text = "4:memory:/one\n3:cpu,cpuacct:/two\n9:name=systemd:/three\n0::/four\n";
         assert_eq!(own_group(text, Some("memory")), Some(Path::new("/one")));
         assert_eq!(own_group(text, Some("cpu")), Some(Path::new("/two")));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_is_the_number_behind_its_name() {
+    fn counter_is_found_by_name() {
         let text = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n";
         assert_eq!(counter(text, "oom_kill"), Some(3));
         assert_eq!(counter(text, "oom"), None);

@@ -1,62 +1,61 @@
-//! What processes cost and what their threads do, read from /proc: process trees, their threads, cgroups and network namespaces, and the
-//! machine around them.
+//! Observes processes through /proc: the resources of process trees, the states of their threads, and the machine around them.
 //!
-//! An [`Observer`] holds *groups*: a named process tree each. [`Observer::sweep`] reads all of them once and gives a [`Sample`]. When to
-//! sweep is the caller's business; [`Grid`] says when the next one is due.
+//! An [`Observer`] holds *groups*; each is a named process tree. [`Observer::sweep`] reads all of them once and returns a [`Sample`]. The
+//! caller decides when to sweep, for example by a [`Ticker`].
 //!
-//! It is not a profiler and attaches to nothing: it sees what the kernel counts anyway. Two limits follow. The CPU of a live process comes in
-//! ticks of 10 ms, and the CPU of a child whose parent ignores SIGCHLD is dropped by the kernel when that child ends; neither where a tree has
-//! a control group to itself.
+//! The observer is no profiler. It attaches to no process and reads only what the kernel counts anyway. This has two limits. The CPU time
+//! of a live process comes in ticks of 10 ms. The kernel drops the CPU time of a child if its parent ignores SIGCHLD. A tree with its own
+//! control group has neither limit.
 //!
-//! Words: a *procfs* is one mounted instance of /proc, which shows one PID namespace; a *root* is the process a tree hangs from.
+//! A *procfs* is one mounted instance of /proc, which shows one PID namespace. A *root* is the topmost process of a tree.
 //!
-//! Cost is measured by `tests/cost.rs`, and what it does to a load on the same CPU by `weir-engine/tests/observe_delay.rs`. Reading one thread
-//! takes 0.5 us where the caches are warm and 1 to 3 us where they are not, and half as much again if it ran; `sweep::ThreadBudget` keeps that
-//! within its share. After 20 us at work the CPU is offered, before the next reading, to whoever waits for it. Proportional memory takes 3 to 4
-//! ms a GiB: of processes with more than 256 MiB it is read only when a full sample is asked for.
+//! `tests/cost.rs` measures the cost, and `weir-engine/tests/observe_delay.rs` the delay of a load on the same CPU. Reading one thread takes
+//! 0.5 us with warm caches and 1 to 3 us with cold ones. It takes half as much again if the thread ran. `budget::ThreadBudget` limits this cost.
+//! After 20 us of work the observer yields its CPU before the next read. Proportional memory takes 3 to 4 ms per GiB, so processes above
+//! 256 MiB have it in full samples only.
 
-mod account;
+mod budget;
+mod cgroup_cpu;
 mod counters;
+mod descendants;
 mod descriptors;
-mod family;
-mod grid;
 pub mod hierarchies;
 mod machine;
-mod member;
 mod network;
 mod observer;
 mod parse;
 mod pools;
+mod process;
 mod procfs;
+mod procfs_trees;
 mod sample;
-mod scope;
-mod sweep;
 mod thread_state;
 mod threads;
 mod throttling;
+mod ticker;
 mod tree;
 
 use std::fmt;
 
+pub use descendants::own_descendants;
 pub use descriptors::raise_open_files;
-pub use family::descendants;
-pub use grid::Grid;
 pub use observer::{Observer, Reading};
 pub use sample::{
     Cpu, Group, Network, ObserverCost, PoolTimes, Pressure, Pressures, Sample, Sockets,
 };
+pub use ticker::Ticker;
 
-/// What can go wrong.
+/// An error of the observer.
 #[derive(Debug)]
 pub enum Error {
-    /// There is no process with this PID.
+    /// No process has this PID.
     NoSuchProcess(i32),
-    /// /proc cannot be read; the path and why.
+    /// A file of /proc is not readable: its path, and the error.
     Unreadable(String, std::io::Error),
 }
 
 impl Error {
-    /// The next thing to try.
+    /// Returns the next thing to try.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoSuchProcess(_) => "`ps -e -o pid,args` lists the processes there are",

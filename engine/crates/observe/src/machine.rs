@@ -1,4 +1,4 @@
-//! What the machine as a whole counts: its CPUs, and how long tasks waited for its resources.
+//! The machine as a whole: the times of its CPUs, and the pressure on its resources.
 
 use std::os::fd::OwnedFd;
 
@@ -7,7 +7,7 @@ use crate::parse::{self, CpuTicks};
 use crate::procfs::Procfs;
 use crate::sample::{Cpu, Pressure, Pressures};
 
-/// The CPUs of the machine.
+/// The open `/proc/stat`.
 pub struct Cpus(OwnedFd);
 
 impl Cpus {
@@ -43,21 +43,21 @@ fn cpu_seconds(cpu: u32, ticks: &CpuTicks) -> Cpu {
     }
 }
 
-/// Reads the pressure of the machine. None: the kernel does not keep it.
+/// Reads the pressure of the machine. Returns `None` if the kernel does not count it.
 pub fn read_pressures(procfs: &mut Procfs) -> Option<Pressures> {
-    let mut of = |resource: &str| {
+    let mut read = |resource: &str| {
         let text = procfs.read(format_args!("pressure/{resource}")).ok()?;
-        Some(pressure(text))
+        Some(parse_pressure(text))
     };
     Some(Pressures {
-        cpu: of("cpu")?,
-        memory: of("memory")?,
-        io: of("io")?,
+        cpu: read("cpu")?,
+        memory: read("memory")?,
+        io: read("io")?,
     })
 }
 
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`, and the same for `full`; totals in microseconds.
-fn pressure(text: &[u8]) -> Pressure {
+/// Parses `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234` and the same for `full`. Totals are in microseconds.
+fn parse_pressure(text: &[u8]) -> Pressure {
     let mut pressure = Pressure::default();
     for line in text.split(|&byte| byte == b'\n') {
         let mut words = parse::words(line);
@@ -77,12 +77,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pressure_is_the_totals_in_seconds() {
+    fn pressure_is_in_seconds() {
         let text = b"some avg10=1.00 avg60=0.50 avg300=0.10 total=2500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=500000\n";
         let expected = Pressure {
             some_s: 2.5,
             full_s: 0.5,
         };
-        assert_eq!(pressure(text), expected);
+        assert_eq!(parse_pressure(text), expected);
     }
 }

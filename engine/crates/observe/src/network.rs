@@ -6,19 +6,19 @@ use crate::parse;
 use crate::procfs::Procfs;
 use crate::sample::{Network, Sockets};
 
-/// One network namespace, whose `net/netstat` stays open: the first reading of that takes twice as long as later ones of the same open file,
-/// since the text is longer than the page that the kernel begins with, which then writes it all once more.
+/// One network namespace. Its `net/netstat` stays open, because the first read of an open file takes twice as long as later ones: the kernel
+/// writes the text again into a larger buffer.
 ///
-/// The kernel takes a namespace, and its veth pair, with the last that holds it. This is such a one.
+/// This value keeps the namespace and its veth pair alive.
 pub struct OpenNetwork {
-    /// As a link of /proc names the namespace.
+    /// Target of the link `/proc/PID/ns/net`.
     link: Vec<u8>,
     netstat: OwnedFd,
 }
 
 impl OpenNetwork {
-    /// The namespace that process `pid` is in, which its link names so. None: it ended.
-    pub fn of(procfs: &mut Procfs, pid: i32, link: &[u8]) -> Option<Self> {
+    /// Opens the namespace of process `pid`, whose link has the target `link`. Returns `None` if the process has ended.
+    pub fn open(procfs: &mut Procfs, pid: i32, link: &[u8]) -> Option<Self> {
         let netstat = procfs.open(format_args!("{pid}/net/netstat")).ok()?;
         Some(Self {
             link: link.to_vec(),
@@ -26,22 +26,22 @@ impl OpenNetwork {
         })
     }
 
-    pub fn is(&self, link: &[u8]) -> bool {
+    pub fn has_link(&self, link: &[u8]) -> bool {
         self.link == link
     }
 
-    /// Reads its counters, through process `pid` that is in it. None: that ended, or the kernel does not say.
+    /// Reads the counters through process `pid` of this namespace. Returns `None` if the process has ended.
     pub fn read(&self, procfs: &mut Procfs, pid: i32) -> Option<Network> {
         let mut network = Network::default();
         let text = procfs.read_again(&self.netstat).ok()?;
-        network.listen_overflows = named(text, b"TcpExt:", b"ListenOverflows").unwrap_or(0);
-        network.listen_drops = named(text, b"TcpExt:", b"ListenDrops").unwrap_or(0);
+        network.listen_overflows = table_value(text, b"TcpExt:", b"ListenOverflows").unwrap_or(0);
+        network.listen_drops = table_value(text, b"TcpExt:", b"ListenDrops").unwrap_or(0);
         let text = procfs.read(format_args!("{pid}/net/snmp")).ok()?;
-        network.tcp_retransmits = named(text, b"Tcp:", b"RetransSegs").unwrap_or(0);
-        network.sockets.established = named(text, b"Tcp:", b"CurrEstab").unwrap_or(0);
+        network.tcp_retransmits = table_value(text, b"Tcp:", b"RetransSegs").unwrap_or(0);
+        network.sockets.established = table_value(text, b"Tcp:", b"CurrEstab").unwrap_or(0);
         let text = procfs.read(format_args!("{pid}/net/sockstat")).ok()?;
         add_sockets(text, &mut network.sockets);
-        // Not there where there is no IPv6.
+        // The file is missing without IPv6.
         if let Ok(text) = procfs.read(format_args!("{pid}/net/sockstat6")) {
             add_sockets(text, &mut network.sockets);
         }
@@ -51,8 +51,8 @@ impl OpenNetwork {
     }
 }
 
-/// A value of a table of two lines: `Table: name name …` and below it `Table: value value …`.
-fn named(text: &[u8], table: &[u8], name: &[u8]) -> Option<u64> {
+/// Returns a value of a table with two lines: `Table: name name …` and `Table: value value …`.
+fn table_value(text: &[u8], table: &[u8], name: &[u8]) -> Option<u64> {
     let mut lines = text
         .split(|&byte| byte == b'\n')
         .filter(|line| parse::words(line).next() == Some(table));
@@ -60,7 +60,7 @@ fn named(text: &[u8], table: &[u8], name: &[u8]) -> Option<u64> {
     parse::number(parse::words(lines.next()?).nth(index)?)
 }
 
-/// `TCP: inuse 4 orphan 0 tw 0 alloc 5 mem 0`; of IPv6 `TCP6: inuse 1` alone.
+/// Adds the line `TCP: inuse 4 orphan 0 tw 0 alloc 5 mem 0` of IPv4, or `TCP6: inuse 1` of IPv6.
 fn add_sockets(text: &[u8], sockets: &mut Sockets) {
     for (_, value) in parse::keyed_lines(text).filter(|(name, _)| matches!(*name, b"TCP" | b"TCP6"))
     {
@@ -86,7 +86,7 @@ fn add_interfaces(text: &[u8], network: &mut Network) {
             continue;
         };
         if name.trim_ascii() == b"lo" {
-            // What it sends it receives.
+            // The loopback receives what it sends.
             network.loopback_bytes += sent;
         } else {
             network.received_bytes += received;
@@ -100,17 +100,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_found_below_its_name() {
+    fn table_value_is_below_its_name() {
         let text =
             b"TcpExt: A ListenOverflows ListenDrops\nTcpExt: 1 7 9\nIpExt: ListenDrops\nIpExt: 3\n";
-        assert_eq!(named(text, b"TcpExt:", b"ListenOverflows"), Some(7));
-        assert_eq!(named(text, b"IpExt:", b"ListenDrops"), Some(3));
-        assert_eq!(named(text, b"TcpExt:", b"Missing"), None);
-        assert_eq!(named(b"", b"TcpExt:", b"ListenDrops"), None);
+        assert_eq!(table_value(text, b"TcpExt:", b"ListenOverflows"), Some(7));
+        assert_eq!(table_value(text, b"IpExt:", b"ListenDrops"), Some(3));
+        assert_eq!(table_value(text, b"TcpExt:", b"Missing"), None);
+        assert_eq!(table_value(b"", b"TcpExt:", b"ListenDrops"), None);
     }
 
     #[test]
-    fn sockets_of_both_protocols_are_added_up() {
+    fn sockets_of_ipv4_and_ipv6_add_up() {
         let mut sockets = Sockets::default();
         add_sockets(
             b"sockets: used 9\nTCP: inuse 4 orphan 1 tw 2 alloc 5 mem 0\nUDP: inuse 8 mem 0\n",
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loopback_is_counted_apart_from_the_other_interfaces() {
+    fn loopback_is_counted_apart() {
         let text = b"Inter-| Receive | Transmit\n face |bytes packets errs\n    lo: 100 1 0 0 0 0 0 0 100 1 0\n  eth0: 10 1 0 0 0 0 0 0 20 1 0\nveth1:5 1 0 0 0 0 0 0 6 1 0\n";
         let mut network = Network::default();
         add_interfaces(text, &mut network);

@@ -1,4 +1,4 @@
-//! The groups of one observation and the machine around them.
+//! The observer: all groups, and the machine around them.
 
 use std::io;
 use std::path::Path;
@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 use weir_sys::clock::{monotonic_ns, thread_cpu_ns};
 
 use crate::Error;
-use crate::account::Account;
-use crate::descriptors::keep_below;
+use crate::budget::{Depth, Limits, ThreadBudget, WITHOUT_SCHEDSTAT};
+use crate::cgroup_cpu::CgroupCpu;
+use crate::descriptors::descriptor_limit;
 use crate::machine::{self, Cpus};
 use crate::network::OpenNetwork;
 use crate::procfs::Procfs;
+use crate::procfs_trees::{ProcfsTrees, Sweep};
 use crate::sample::{ObserverCost, Sample};
-use crate::scope::{Scope, Sweep};
-use crate::sweep::{Depth, Limits, ThreadBudget, WITHOUT_SCHEDSTAT};
-use crate::throttling::Cgroups;
+use crate::throttling::QuotaHierarchy;
 use crate::tree::Tree;
 
-/// Where a procfs is mounted, in a PID namespace of its own too.
+/// Mount point of a procfs, also inside a PID namespace.
 const PROC: &str = "/proc";
-/// Bytes, descriptors, context switches and the network change slowly or only ever count up, and each is a file to open.
+/// Period of values that need a file to be opened: bytes, descriptors, context switches and the network.
 const SLOW_PERIOD: Duration = Duration::from_secs(1);
 
-/// How much a sweep reads.
+/// The extent of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// CPU, processes, threads and resident size, what threads do, and once a second what changes slowly.
+    /// CPU time, processes, threads, their states and resident memory; once a second also the slow values.
     Usual,
-    /// That, and proportional memory, but for processes of which it would take a millisecond or more.
+    /// Also proportional memory, except of processes for which it takes more than about 1 ms.
     Memory,
-    /// Everything, of every process and thread.
+    /// Every value of every process and thread.
     Full,
 }
 
@@ -38,12 +38,12 @@ pub enum Reading {
 pub struct Observer {
     procfs: Procfs,
     cpus: Cpus,
-    /// Trees among all processes of the machine.
-    machine: Scope,
-    /// A scope for each group in a PID namespace of its own.
-    namespaces: Vec<Scope>,
-    cgroups: Cgroups,
-    /// As a link of /proc names the network namespace that this process is in.
+    /// The trees in the machine's procfs.
+    machine: ProcfsTrees,
+    /// One per group that has its own PID namespace.
+    namespaces: Vec<ProcfsTrees>,
+    cgroups: QuotaHierarchy,
+    /// Target of this process's link `/proc/self/ns/net`.
     own_network: Vec<u8>,
     network: Option<OpenNetwork>,
     limits: Limits,
@@ -51,12 +51,12 @@ pub struct Observer {
     swept_at: Instant,
     thread_budget: ThreadBudget,
     sweeps: u64,
-    /// At the last sweep.
+    /// The newest PID at the last sweep.
     newest_pid: Option<u64>,
 }
 
 impl Observer {
-    /// An observer without groups.
+    /// Returns an observer without groups.
     pub fn new() -> Result<Self, Error> {
         let mut procfs = Procfs::open_at(PROC)?;
         let cpus = Cpus::open(&mut procfs)?;
@@ -69,9 +69,9 @@ impl Observer {
         Ok(Self {
             procfs,
             cpus,
-            machine: Scope::of_trees(Procfs::open_at(PROC)?),
+            machine: ProcfsTrees::new(Procfs::open_at(PROC)?),
             namespaces: Vec::new(),
-            cgroups: Cgroups::find(),
+            cgroups: QuotaHierarchy::find(),
             own_network,
             network: None,
             limits,
@@ -83,7 +83,7 @@ impl Observer {
         })
     }
 
-    /// Adds the tree below `root`. `counts_root`: whether `root` itself is part of the group.
+    /// Adds the tree below `root`. `counts_root`: whether the group includes `root` itself.
     pub fn add_tree(
         &mut self,
         name: &str,
@@ -99,39 +99,39 @@ impl Observer {
         Ok(())
     }
 
-    /// Adds the PID namespace whose init is `init`, without the init itself. It is read through the procfs mounted inside, where the
-    /// other processes of the machine need not be skipped.
+    /// Adds the PID namespace of `init`, without the init itself. The observer reads the procfs inside, which shows no other processes.
     pub fn add_namespace(&mut self, name: &str, tier: &str, init: i32) -> Result<(), Error> {
         let procfs = Procfs::open_at(&format!("{PROC}/{init}/root{PROC}"))?;
         let tree = Tree::new(name.to_owned(), tier.to_owned(), 1, false);
-        self.namespaces.push(Scope::of_namespace(procfs, tree));
+        self.namespaces
+            .push(ProcfsTrees::of_namespace(procfs, tree));
         Ok(())
     }
 
-    /// From now on the CPU time of a group is what the control group of version 2 in `folder` has used, in which there is nothing else.
-    pub fn account(&mut self, name: &str, folder: &Path) -> io::Result<()> {
-        let account = Account::open(folder)?;
-        let mut scopes = std::iter::once(&mut self.machine).chain(&mut self.namespaces);
-        if let Some(tree) = scopes.find_map(|scope| scope.tree(name)) {
-            tree.account = Some(account);
+    /// Takes the CPU time of a group from the control group of version 2 in `folder`, which must hold this group only.
+    pub fn set_cpu_cgroup(&mut self, name: &str, folder: &Path) -> io::Result<()> {
+        let cgroup_cpu = CgroupCpu::open(folder)?;
+        let mut all = std::iter::once(&mut self.machine).chain(&mut self.namespaces);
+        if let Some(tree) = all.find_map(|trees| trees.tree(name)) {
+            tree.cgroup_cpu = Some(cgroup_cpu);
         }
         Ok(())
     }
 
-    /// Forgets a group.
+    /// Removes a group.
     pub fn remove(&mut self, name: &str) {
         if self.machine.remove_tree(name) {
             return;
         }
-        self.namespaces.retain_mut(|scope| {
-            scope.remove_tree(name);
-            scope.has_trees()
+        self.namespaces.retain_mut(|trees| {
+            trees.remove_tree(name);
+            trees.has_trees()
         });
     }
 
-    /// Whether any process of any group was alive at the last sweep.
+    /// Returns whether any process of any group was alive at the last sweep.
     pub fn has_processes(&self) -> bool {
-        self.machine.has_processes() || self.namespaces.iter().any(Scope::has_processes)
+        self.machine.has_processes() || self.namespaces.iter().any(ProcfsTrees::has_processes)
     }
 
     /// Reads every group and the machine once.
@@ -149,22 +149,22 @@ impl Observer {
             now_ns: t_ns,
             limits: &mut self.limits,
             cgroups: &self.cgroups,
-            turn: (!depth.full).then(|| self.thread_budget.turn()),
+            phase: (!depth.full).then(|| self.thread_budget.phase()),
             threads_cost: &mut threads_cost,
-            keep_below: keep_below(),
+            descriptor_limit: descriptor_limit(),
             own_network: &self.own_network,
         };
         if self.machine.has_trees() {
             self.machine.sweep(&mut sweep, &mut groups)?;
         }
-        for scope in &mut self.namespaces {
-            scope.sweep(&mut sweep, &mut groups)?;
+        for trees in &mut self.namespaces {
+            trees.sweep(&mut sweep, &mut groups)?;
         }
         let (mut network, mut pressure) = (None, None);
         if depth.slow {
             let own = i32::try_from(std::process::id()).unwrap_or_default();
             if self.network.is_none() {
-                self.network = OpenNetwork::of(&mut self.procfs, own, &self.own_network);
+                self.network = OpenNetwork::open(&mut self.procfs, own, &self.own_network);
             }
             let open = self.network.as_ref();
             network = open.and_then(|open| open.read(&mut self.procfs, own));
@@ -174,8 +174,8 @@ impl Observer {
         let (cost, threads) = threads_cost;
         match depth {
             Depth { threads: false, .. } => {}
-            Depth { full: true, .. } => self.thread_budget.has_read_all(),
-            _ => self.thread_budget.has_read(threads, cost, period),
+            Depth { full: true, .. } => self.thread_budget.record_full_pass(),
+            _ => self.thread_budget.record_phase(threads, cost, period),
         }
         self.sweeps += 1;
         Ok(Sample {

@@ -1,7 +1,7 @@
-//! The texts of /proc, as values. Pure: no files. The formats are those of proc_pid_stat(5), proc_stat(5), proc_pid_smaps(5),
-//! proc_pid_status(5), proc_pid_io(5) and, of schedstat, the kernel's Documentation/scheduler/sched-stats.rst.
+//! Parsers for the texts of /proc, without I/O. Formats: proc_pid_stat(5), proc_stat(5), proc_pid_smaps(5), proc_pid_status(5),
+//! proc_pid_io(5), and the kernel's Documentation/scheduler/sched-stats.rst for schedstat.
 
-/// What is used of `/proc/PID/stat`.
+/// The used fields of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessStat {
     pub state: u8,
@@ -19,13 +19,13 @@ pub struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// Dead and waiting to be reaped. A leader that ended before its threads also shows `Z`, but has more than one thread.
+    /// Returns whether the process has ended and is not reaped yet. A leader that ended before its threads also shows `Z`, but has threads.
     pub fn is_zombie(&self) -> bool {
         matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
 }
 
-/// Reads `/proc/PID/stat`.
+/// Parses `/proc/PID/stat`.
 pub fn process_stat(text: &[u8]) -> Option<ProcessStat> {
     let (state, mut fields) = after_name(text)?;
     // Field 4 of the manual page is the first here; `nth` counts from where the last call ended.
@@ -46,36 +46,36 @@ pub fn process_stat(text: &[u8]) -> Option<ProcessStat> {
     })
 }
 
-/// The second number of `/proc/PID/statm`.
+/// Returns the second number of `/proc/PID/statm`.
 pub fn resident_pages(text: &[u8]) -> Option<u64> {
     number(words(text).nth(1)?)
 }
 
-/// The letter of a `stat`, of a process or of one thread: `R`, `S`, `D` …
+/// Returns the state letter of a `stat` of a process or a thread: `R`, `S`, `D` …
 pub fn state_letter(text: &[u8]) -> Option<u8> {
     Some(after_name(text)?.0)
 }
 
-/// The state, and the fields behind it.
+/// Returns the state and the fields after it.
 fn after_name(text: &[u8]) -> Option<(u8, impl Iterator<Item = &[u8]>)> {
-    // The command's name is in parentheses and may hold anything, parentheses and spaces too; nothing after it does.
+    // Only the command's name, in parentheses, may contain parentheses and spaces.
     let after_name = text.iter().rposition(|&byte| byte == b')')? + 1;
     let mut fields = words(&text[after_name..]);
     Some((*fields.next()?.first()?, fields))
 }
 
-/// What `/proc/PID/task/TID/schedstat` counts.
+/// The counters of `/proc/PID/task/TID/schedstat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Schedstat {
-    /// On a CPU.
+    /// Time on a CPU.
     pub run_ns: u64,
-    /// Ready to run, waiting for a CPU.
+    /// Time ready to run, waiting for a CPU.
     pub wait_ns: u64,
-    /// Times it got a CPU.
+    /// Number of times the thread got a CPU.
     pub runs: u64,
 }
 
-/// Reads a `schedstat`.
+/// Parses a `schedstat`.
 pub fn schedstat(text: &[u8]) -> Option<Schedstat> {
     let mut fields = words(text);
     Some(Schedstat {
@@ -85,7 +85,7 @@ pub fn schedstat(text: &[u8]) -> Option<Schedstat> {
     })
 }
 
-/// What is used of `/proc/PID/io`, in bytes. Like CPU time, what children had is their parent's once it has reaped them.
+/// The used fields of `/proc/PID/io`, in bytes. They include reaped children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessIo {
     pub rchar: u64,
@@ -94,7 +94,7 @@ pub struct ProcessIo {
     pub disk_written: u64,
 }
 
-/// Reads `/proc/PID/io`.
+/// Parses `/proc/PID/io`.
 pub fn process_io(text: &[u8]) -> ProcessIo {
     let mut io = ProcessIo::default();
     for (name, value) in keyed_lines(text) {
@@ -110,7 +110,7 @@ pub fn process_io(text: &[u8]) -> ProcessIo {
     io
 }
 
-/// Lines `name: value`, the value without the space around it.
+/// Returns the names and trimmed values of lines `name: value`.
 pub fn keyed_lines(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(|&byte| byte == b'\n').filter_map(|line| {
         let colon = line.iter().position(|&byte| byte == b':')?;
@@ -118,7 +118,7 @@ pub fn keyed_lines(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// What follows a name on the line that begins with it.
+/// Returns the word after `name` in the line that begins with it.
 pub fn named_value<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     text.split(|&byte| byte == b'\n').find_map(|line| {
         let mut words = words(line);
@@ -126,7 +126,7 @@ pub fn named_value<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// What spaces or line ends divide.
+/// Splits at spaces and line ends.
 pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())
@@ -135,9 +135,9 @@ pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// One `cpuN` line of `/proc/stat`, in ticks: user, nice, system, idle, iowait, irq, softirq, steal.
 pub type CpuTicks = [u64; 8];
 
-/// The lines of the single CPUs in `/proc/stat`.
+/// Parses the lines of single CPUs in `/proc/stat`.
 pub fn cpu_lines(text: &[u8]) -> impl Iterator<Item = (u32, CpuTicks)> {
-    // All `cpu` lines come first; the interrupt counters behind them are long.
+    // All `cpu` lines come first. The interrupt counters after them are long.
     text.split(|&byte| byte == b'\n')
         .take_while(|line| line.starts_with(b"cpu"))
         .filter_map(|line| {
@@ -151,7 +151,7 @@ pub fn cpu_lines(text: &[u8]) -> impl Iterator<Item = (u32, CpuTicks)> {
         })
 }
 
-/// What is used of `/proc/PID/smaps_rollup`.
+/// The used fields of `/proc/PID/smaps_rollup`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     pub pss_bytes: u64,
@@ -159,7 +159,7 @@ pub struct Memory {
     pub swap_bytes: u64,
 }
 
-/// Reads `/proc/PID/smaps_rollup`.
+/// Parses `/proc/PID/smaps_rollup`.
 pub fn memory_rollup(text: &[u8]) -> Memory {
     let mut memory = Memory::default();
     for (name, value) in keyed_lines(text) {
@@ -175,11 +175,11 @@ pub fn memory_rollup(text: &[u8]) -> Memory {
     memory
 }
 
-/// Voluntary and involuntary context switches of one thread, from `/proc/PID/task/TID/status`.
+/// Parses the voluntary and involuntary context switches in a `/proc/PID/task/TID/status`.
 pub fn context_switches(text: &[u8]) -> Option<(u64, u64)> {
     let mut voluntary = None;
     let mut involuntary = None;
-    // The two are the last lines of a text of about fifty.
+    // They are the last two of about fifty lines.
     for line in text.rsplit(|&byte| byte == b'\n') {
         if let Some(value) = line.strip_prefix(b"voluntary_ctxt_switches:") {
             voluntary = number(value.trim_ascii());
@@ -193,7 +193,7 @@ pub fn context_switches(text: &[u8]) -> Option<(u64, u64)> {
     None
 }
 
-/// A decimal number without sign; leading and trailing spaces are not one.
+/// Parses a decimal number without sign or spaces.
 pub fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+    fn name_with_parentheses_does_not_shift_fields() {
         let text = b"4711 (a) b (c) S 17 4711 4711 0 -1 4194560 31 32 3 4 150 50 25 12 20 0 9 0 98765 1000000 2560 18446744073709551615 1";
         let expected = ProcessStat {
             state: b'S',
@@ -229,13 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn a_text_cut_short_is_not_a_process() {
+    fn truncated_stat_is_rejected() {
         assert_eq!(process_stat(b"4711 (a) S 17 47"), None);
         assert_eq!(process_stat(b""), None);
     }
 
     #[test]
-    fn only_the_lines_of_single_cpus_are_read() {
+    fn only_single_cpus_are_read() {
         let text = b"cpu  3 3 3 3 3 3 3 3 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\ncpu11 0 0 0 9 0 0 0 1 0 0\nintr 5 1\n";
         let lines: Vec<_> = cpu_lines(text).collect();
         assert_eq!(
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_in_bytes_and_private_is_clean_and_dirty() {
+    fn memory_is_in_bytes() {
         let text = b"55d0-7ffc ---p 00000000 00:00 0    [rollup]\nRss:  900 kB\nPss:  500 kB\nPss_Dirty: 9 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty:  4 kB\nSwap:  2 kB\nSwapPss: 7 kB\n";
         let expected = Memory {
             pss_bytes: 500 * 1024,
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_a_process_are_told_apart_by_where_they_went() {
+    fn io_counters_are_read_by_name() {
         let text = b"rchar: 10\nwchar: 20\nsyscr: 1\nsyscw: 2\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 3\n";
         let expected = ProcessIo {
             rchar: 10,
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn context_switches_are_found_at_the_end_of_a_status() {
+    fn context_switches_are_at_the_end() {
         let text = b"Name:\tx\nThreads:\t1\nvoluntary_ctxt_switches:\t17\nnonvoluntary_ctxt_switches:\t4\n";
         assert_eq!(context_switches(text), Some((17, 4)));
         assert_eq!(context_switches(b"Name:\tx\n"), None);

@@ -1,10 +1,10 @@
-//! Threads of one purpose, found by their names, and what their time went to.
+//! Thread pools, recognised by the threads' names, and the times of their states.
 
 use crate::sample::PoolTimes;
 use crate::thread_state::{STATES, ThreadState};
 
-/// A program that names each of its threads differently would make a pool of each: what comes after so many is one pool.
-const MOST_POOLS: usize = 64;
+/// Maximum number of pools. Threads with further names share one more pool.
+const MAX_POOLS: usize = 64;
 const REST: &str = "(others)";
 
 /// The pools of one tree.
@@ -17,10 +17,10 @@ struct Pool {
 }
 
 impl Pools {
-    /// The pool of a thread with this name.
+    /// Returns the pool of a thread with this name.
     pub fn index_of(&mut self, thread_name: &[u8]) -> usize {
         let mut name = pool_name(&String::from_utf8_lossy(thread_name.trim_ascii()));
-        if self.0.len() >= MOST_POOLS && !self.0.iter().any(|pool| pool.name == name) {
+        if self.0.len() >= MAX_POOLS && !self.0.iter().any(|pool| pool.name == name) {
             REST.clone_into(&mut name);
         }
         if let Some(index) = self.0.iter().position(|pool| pool.name == name) {
@@ -33,12 +33,12 @@ impl Pools {
         self.0.len() - 1
     }
 
-    /// Books a thread's time.
+    /// Adds a thread's time to a pool.
     pub fn credit(&mut self, pool: usize, state: ThreadState, nanoseconds: u64) {
         self.0[pool].spent_ns[state as usize] += nanoseconds;
     }
 
-    /// What was booked so far, beside the threads that are alive: their pools.
+    /// Returns the times of all pools. `alive`: the pool of each live thread.
     pub fn times(&self, alive: impl Iterator<Item = usize>) -> Vec<PoolTimes> {
         let mut threads = vec![0; self.0.len()];
         alive.for_each(|pool| threads[pool] += 1);
@@ -62,8 +62,8 @@ impl Pools {
     }
 }
 
-/// A thread's name without the numbers that tell it from its like: those at its end, and those that stand alone between other signs. Digits
-/// within a word stay, so that the compilers C1 and C2 of a JVM are two.
+/// Removes the numbers from a thread's name: those at its end, and those that are whole words. Digits within a word stay, so the JVM's
+/// compilers C1 and C2 are two pools.
 fn pool_name(thread_name: &str) -> String {
     let parts = thread_name.split_inclusive(|sign: char| !sign.is_alphanumeric());
     let mut name = String::new();
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_that_differ_by_number_alone_are_one_pool() {
+    fn numbered_threads_share_a_pool() {
         for (thread, pool) in [
             ("http-nio-8080-exec-12", "http-nio-exec"),
             ("http-ni..exec-1", "http-ni..exec"),
@@ -109,17 +109,17 @@ mod tests {
     }
 
     #[test]
-    fn pools_beyond_the_most_are_one() {
+    fn further_names_share_one_pool() {
         let mut pools = Pools::default();
         let name = |index: usize| "x".repeat(index + 1);
-        for index in 0..MOST_POOLS {
+        for index in 0..MAX_POOLS {
             assert_eq!(pools.index_of(name(index).as_bytes()), index);
         }
-        assert_eq!(pools.index_of(b"another"), MOST_POOLS);
-        assert_eq!(pools.index_of(b"yet another"), MOST_POOLS);
+        assert_eq!(pools.index_of(b"another"), MAX_POOLS);
+        assert_eq!(pools.index_of(b"yet another"), MAX_POOLS);
         assert_eq!(pools.index_of(name(3).as_bytes()), 3);
-        let times = pools.times([3, MOST_POOLS, MOST_POOLS].into_iter());
-        assert_eq!(times[MOST_POOLS].pool, REST);
-        assert_eq!(times[MOST_POOLS].threads, 2);
+        let times = pools.times([3, MAX_POOLS, MAX_POOLS].into_iter());
+        assert_eq!(times[MAX_POOLS].pool, REST);
+        assert_eq!(times[MAX_POOLS].threads, 2);
     }
 }

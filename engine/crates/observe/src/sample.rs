@@ -9,183 +9,183 @@ use serde::Serialize;
 pub struct Sample {
     /// Always `sample`.
     pub record: &'static str,
-    /// The command this answers, if any.
+    /// Number of the command that asked for this sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
-    /// CLOCK_MONOTONIC when the sweep began.
+    /// CLOCK_MONOTONIC at the start of the sweep.
     pub t_ns: u64,
-    /// One for each process tree.
+    /// One per process tree.
     pub groups: Vec<Group>,
-    /// One for each CPU of the machine that is online.
+    /// One per online CPU of the machine.
     pub cpus: Vec<Cpu>,
-    /// Of the network namespace that the observer is in. Null: not read in this sample.
+    /// The observer's network namespace. Null: not read in this sample.
     pub network: Option<Network>,
     /// Null: not read in this sample, or the kernel has none.
     pub pressure: Option<Pressures>,
-    /// What the observing itself has cost.
+    /// The cost of the observer itself.
     pub observer: ObserverCost,
-    /// What could not be read, and what stands in for it, in sentences; empty where everything could be.
+    /// Sentences about values that are not readable, and their substitutes.
     pub limits: BTreeSet<&'static str>,
 }
 
-/// One process tree. What counts up is cumulative and never falls, and what is read once a second is repeated in between.
+/// One process tree. Counters are cumulative and never fall. Values that are read once a second are repeated in between.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Group {
-    /// Which process was started, or its PID.
+    /// Name of the started process, or its PID.
     pub name: String,
-    /// The tier it belongs to.
+    /// Tier of the process.
     pub tier: String,
-    /// Processes alive; zombies are not.
+    /// Number of live processes, without zombies.
     pub processes: u64,
-    /// Their threads.
+    /// Number of their threads.
     pub threads: u64,
-    /// CPU in user mode, ended children included.
+    /// CPU time in user mode, ended children included.
     pub cpu_user_s: f64,
-    /// CPU in the kernel, ended children included.
+    /// CPU time in the kernel, ended children included.
     pub cpu_system_s: f64,
-    /// Resident memory; pages shared between processes count once for each. The kernel may be some hundred KiB behind.
+    /// Resident memory; a page shared between processes counts once per process. The kernel's count may be late by some hundred KiB.
     pub rss_bytes: u64,
-    /// Pages that were made or mapped without a disk, ended children included. Null: not read in this sample.
+    /// Page faults without a read from disk, ended children included. Null: not read in this sample.
     pub minor_faults: Option<u64>,
-    /// Pages that were read from a disk, ended children included. Null: not read in this sample.
+    /// Page faults with a read from disk, ended children included. Null: not read in this sample.
     pub major_faults: Option<u64>,
-    /// Times a thread gave up its CPU to wait; read once a second.
+    /// Number of times a thread gave up its CPU to wait; read once a second.
     pub voluntary_switches: u64,
-    /// Times a thread lost its CPU to another; read once a second.
+    /// Number of times a thread lost its CPU to another; read once a second.
     pub involuntary_switches: u64,
     /// Open file descriptors; read once a second. Null: not allowed.
     pub descriptors: Option<u64>,
-    /// Fetched from storage, ended children included; read once a second. Null: not allowed.
+    /// Bytes read from storage, ended children included; read once a second. Null: not allowed.
     pub disk_read_bytes: Option<u64>,
-    /// Sent to storage, ended children included; read once a second. Null: not allowed.
+    /// Bytes written to storage, ended children included; read once a second. Null: not allowed.
     pub disk_written_bytes: Option<u64>,
-    /// Taken by read() and its like from files, pipes and sockets alike, but not by recv(). Null: not allowed.
+    /// Bytes read with read() and similar calls, but not with recv(). Null: not allowed.
     pub rchar_bytes: Option<u64>,
-    /// Given to write() and its like for files, pipes and sockets alike, but not to send(). Null: not allowed.
+    /// Bytes written with write() and similar calls, but not with send(). Null: not allowed.
     pub wchar_bytes: Option<u64>,
-    /// Periods in which a CPU quota of the processes' cgroups held them back; read once a second. Null: no cgroup counts it.
+    /// Number of periods in which a CPU quota throttled the processes; read once a second. Null: no cgroup counts it.
     pub throttled_periods: Option<u64>,
-    /// How long that held them back, CPUs added up. Null: no cgroup counts it.
+    /// Throttled time, summed over CPUs. Null: no cgroup counts it.
     pub throttled_s: Option<f64>,
-    /// Resident memory, shared pages divided among those that share them. Null: not read, or not allowed.
+    /// Resident memory, with shared pages divided among their processes. Null: not read, or not allowed.
     pub pss_bytes: Option<u64>,
-    /// Memory that nobody else maps. Null: not read, or not allowed.
+    /// Memory that no other process maps. Null: not read, or not allowed.
     pub private_bytes: Option<u64>,
     /// Memory swapped out. Null: not read, or not allowed.
     pub swap_bytes: Option<u64>,
-    /// Of the group's network namespace. Null: not read in this sample, or it shares the observer's.
+    /// The group's network namespace. Null: not read in this sample, or it shares the observer's.
     pub network: Option<Network>,
-    /// By pool, what its threads have spent their time on. Null: not read in this sample.
+    /// Times of the threads' states by pool. Null: not read in this sample.
     pub threads_by_state: Option<Vec<PoolTimes>>,
 }
 
-/// Threads of one name, numbers left out: seconds of thread time by what they were doing, since the observation began.
+/// A pool: threads with the same name apart from numbers. Seconds of thread time by state, since the start of the observation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PoolTimes {
-    /// Their common name.
+    /// Common name of the threads.
     pub pool: String,
-    /// Threads alive.
+    /// Number of live threads.
     pub threads: u64,
-    /// On a CPU.
+    /// Time on a CPU.
     pub on_cpu_s: f64,
-    /// Ready to run, waiting for a CPU.
+    /// Time ready to run, waiting for a CPU.
     pub runnable_s: f64,
-    /// Waiting in a call on a socket.
+    /// Time in a system call on a socket.
     pub socket_io_s: f64,
-    /// Waiting for one of many things: epoll, poll, select, io_uring.
+    /// Time waiting for events: epoll, poll, select, io_uring.
     pub event_wait_s: f64,
-    /// Waiting for another thread: a lock, or parked.
+    /// Time waiting for another thread, at a lock or parked.
     pub lock_s: f64,
-    /// Waiting for a connection to accept.
+    /// Time waiting for a connection to accept.
     pub accept_s: f64,
-    /// Waiting for a file or its disk.
+    /// Time waiting for a file or a disk.
     pub disk_s: f64,
-    /// Waiting for time to pass.
+    /// Time asleep.
     pub sleep_s: f64,
-    /// Anything else: pipes, children, signals.
+    /// Time in other states: pipes, children, signals.
     pub other_s: f64,
 }
 
-/// Where the time of one CPU went since the machine started.
+/// Times of one CPU since the machine started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// User mode, niced processes and guests included.
+    /// User mode, including niced processes and guests.
     pub user_s: f64,
     /// Kernel mode.
     pub system_s: f64,
-    /// Nothing to do.
+    /// Idle.
     pub idle_s: f64,
-    /// Nothing to do but for a disk.
+    /// Idle while a task waited for a disk.
     pub iowait_s: f64,
     /// Hardware interrupts.
     pub irq_s: f64,
-    /// Software interrupts; much of TCP is done here.
+    /// Software interrupts, in which much of TCP runs.
     pub softirq_s: f64,
-    /// Taken by the hypervisor.
+    /// Time taken by the hypervisor.
     pub steal_s: f64,
 }
 
-/// One network namespace; counts are since it began.
+/// One network namespace, with counts since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Network {
-    /// TCP segments sent again.
+    /// Retransmitted TCP segments.
     pub tcp_retransmits: u64,
-    /// Connections refused a place because a listening socket's accept queue was full.
+    /// Connections dropped because an accept queue was full.
     pub listen_overflows: u64,
-    /// Connections refused a place for this or another reason.
+    /// Connections dropped by listening sockets for any reason.
     pub listen_drops: u64,
-    /// TCP sockets there are.
+    /// Open TCP sockets.
     pub sockets: Sockets,
-    /// Received by every interface but the loopback.
+    /// Bytes received by all interfaces except the loopback.
     pub received_bytes: u64,
-    /// Sent by every interface but the loopback.
+    /// Bytes sent by all interfaces except the loopback.
     pub sent_bytes: u64,
-    /// Carried by the loopback.
+    /// Bytes over the loopback.
     pub loopback_bytes: u64,
 }
 
-/// TCP sockets by state, as far as the kernel counts them without looking at each.
+/// TCP sockets by state: the sums that the kernel keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sockets {
     /// Established, or closed by the other side only.
     pub established: u64,
-    /// Kept for a minute after their end, so that their port is not used again too early.
+    /// In the state TIME_WAIT, for a minute after the end.
     pub time_wait: u64,
-    /// Closed by their process while the kernel still sends.
+    /// Closed by the process while the kernel still sends.
     pub orphaned: u64,
-    /// Every TCP socket with a port but those in time-wait: established, listening, opening and closing.
+    /// All TCP sockets with a port except those in TIME_WAIT.
     pub in_use: u64,
 }
 
-/// How long tasks of the whole machine stood still for want of a resource (PSI), since it started.
+/// Times in which tasks of the machine waited for a resource (PSI), since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Pressures {
-    /// Of CPU.
+    /// Waits for a CPU.
     pub cpu: Pressure,
-    /// Of memory.
+    /// Waits for memory.
     pub memory: Pressure,
-    /// Of disks.
+    /// Waits for disks.
     pub io: Pressure,
 }
 
-/// Want of one resource.
+/// Waits for one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Pressure {
-    /// Some task waited.
+    /// Time in which some task waited.
     pub some_s: f64,
-    /// All that could work waited.
+    /// Time in which all non-idle tasks waited.
     pub full_s: f64,
 }
 
-/// What the observing has cost.
+/// The cost of the observer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ObserverCost {
-    /// CPU of the observing thread.
+    /// CPU time of the observer thread.
     pub cpu_s: f64,
-    /// Sweeps made.
+    /// Number of sweeps.
     pub sweeps: u64,
-    /// Passes over all threads: fewer where reading them in every sweep would have cost too much.
+    /// Number of passes over all threads. Fewer than `sweeps` if reading all threads in each sweep costs too much.
     pub thread_sweeps: u64,
 }

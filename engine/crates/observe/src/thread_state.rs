@@ -1,12 +1,12 @@
-//! What a thread is doing, from the texts of `/proc/PID/task/TID/syscall` and `wchan`. Pure: no files.
+//! The state of a thread, from the texts of `/proc/PID/task/TID/syscall` and `wchan`, without I/O.
 //!
-//! A poll or select of a single socket counts as a wait for events: whether it is one is in the process's memory, which is not looked at.
+//! A poll or select of a single socket counts as an event wait: its descriptors are in the process's memory, which the observer does not read.
 
 use libc::c_long;
 
 use crate::parse;
 
-/// What a thread's time goes to.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadState {
     OnCpu,
@@ -20,18 +20,18 @@ pub enum ThreadState {
     Other,
 }
 
-/// How many there are.
+/// The number of states.
 pub const STATES: usize = 9;
 
-/// What one look at a thread has shown.
+/// The activity of a thread at one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// On a CPU or waiting for one.
+pub enum Activity {
+    /// On a CPU, or ready to run.
     Running,
     Blocked(ThreadState),
-    /// In a call on this descriptor, which may be of any kind.
+    /// In a system call on a descriptor of any kind.
     OnDescriptor(u64),
-    /// In no call that says why it waits.
+    /// In no system call that shows a state.
     Unknown,
 }
 
@@ -62,19 +62,19 @@ const EVENT_WAIT: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_epoll_wait,
 ];
-/// The number of descriptors is the second argument. Of none, it is a sleep.
+/// The second argument is the number of descriptors. Without descriptors the call is a sleep.
 const POLL: &[c_long] = &[
     libc::SYS_ppoll,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
 ];
-/// The number of descriptors is the first argument. Of none, it is a sleep.
+/// The first argument is the number of descriptors. Without descriptors the call is a sleep.
 const SELECT: &[c_long] = &[
     libc::SYS_pselect6,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_select,
 ];
-/// The descriptor is the first argument.
+/// The first argument is the descriptor.
 const ON_DESCRIPTOR: &[c_long] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -88,18 +88,18 @@ const ON_DESCRIPTOR: &[c_long] = &[
     libc::SYS_splice,
 ];
 
-/// Reads a `syscall`: `running`, or the number and arguments of a call, or -1 outside of one.
-pub fn look_at_syscall(text: &[u8]) -> Look {
+/// Parses a `syscall`: `running`, the number and arguments of a call, or -1 outside of a call.
+pub fn parse_syscall(text: &[u8]) -> Activity {
     let mut words = parse::words(text);
     let Some(first) = words.next() else {
-        return Look::Unknown;
+        return Activity::Unknown;
     };
     if first == b"running" {
-        return Look::Running;
+        return Activity::Running;
     }
     let number = parse::number(first).and_then(|number| c_long::try_from(number).ok());
     let Some(number) = number else {
-        return Look::Unknown;
+        return Activity::Unknown;
     };
     let mut argument = |index: usize| words.nth(index).and_then(hexadecimal).unwrap_or(1);
     let any = |calls: &[c_long]| calls.contains(&number);
@@ -108,21 +108,21 @@ pub fn look_at_syscall(text: &[u8]) -> Look {
         _ => ThreadState::EventWait,
     };
     match () {
-        () if any(LOCK) => Look::Blocked(ThreadState::Lock),
-        () if any(EVENT_WAIT) => Look::Blocked(ThreadState::EventWait),
-        () if any(ON_DESCRIPTOR) => Look::OnDescriptor(argument(0)),
-        () if any(SOCKET_IO) => Look::Blocked(ThreadState::SocketIo),
-        () if any(POLL) => Look::Blocked(unless_empty(argument(1))),
-        () if any(SELECT) => Look::Blocked(unless_empty(argument(0))),
-        () if any(ACCEPT) => Look::Blocked(ThreadState::Accept),
-        () if any(SLEEP) => Look::Blocked(ThreadState::Sleep),
-        () if any(DISK) => Look::Blocked(ThreadState::Disk),
-        () => Look::Unknown,
+        () if any(LOCK) => Activity::Blocked(ThreadState::Lock),
+        () if any(EVENT_WAIT) => Activity::Blocked(ThreadState::EventWait),
+        () if any(ON_DESCRIPTOR) => Activity::OnDescriptor(argument(0)),
+        () if any(SOCKET_IO) => Activity::Blocked(ThreadState::SocketIo),
+        () if any(POLL) => Activity::Blocked(unless_empty(argument(1))),
+        () if any(SELECT) => Activity::Blocked(unless_empty(argument(0))),
+        () if any(ACCEPT) => Activity::Blocked(ThreadState::Accept),
+        () if any(SLEEP) => Activity::Blocked(ThreadState::Sleep),
+        () if any(DISK) => Activity::Blocked(ThreadState::Disk),
+        () => Activity::Unknown,
     }
 }
 
-/// Functions of the kernel in which threads sleep, by parts of their names: what is read where `syscall` may not be. The first that fits
-/// counts. Of poll and select it is not seen whether they wait for anything.
+/// Parts of the names of kernel functions in which threads sleep, for processes whose `syscall` is not readable. The first match counts.
+/// The names do not show whether poll and select have descriptors.
 const WAITING_IN: &[(&str, ThreadState)] = &[
     ("futex", ThreadState::Lock),
     ("ep_poll", ThreadState::EventWait),
@@ -148,17 +148,17 @@ const WAITING_IN: &[(&str, ThreadState)] = &[
     ("blk_", ThreadState::Disk),
 ];
 
-/// Reads a `wchan`, of a thread that is not running: the name of the function of the kernel that it sleeps in.
-pub fn look_at_wchan(text: &[u8]) -> Look {
+/// Parses a `wchan`: the kernel function in which a thread sleeps.
+pub fn parse_wchan(text: &[u8]) -> Activity {
     let name = String::from_utf8_lossy(text);
     WAITING_IN
         .iter()
         .find(|(part, _)| name.contains(part))
-        .map_or(Look::Unknown, |&(_, state)| Look::Blocked(state))
+        .map_or(Activity::Unknown, |&(_, state)| Activity::Blocked(state))
 }
 
-/// What waiting on a descriptor is, from what `/proc/PID/fd/N` points to.
-pub fn waiting_on(target: &[u8]) -> ThreadState {
+/// Returns the state of a thread that waits on a descriptor, from the target of `/proc/PID/fd/N`.
+pub fn classify_descriptor(target: &[u8]) -> ThreadState {
     let file = target.starts_with(b"/") && !target.starts_with(b"/dev/");
     match target {
         _ if target.starts_with(b"socket:") => ThreadState::SocketIo,
@@ -177,12 +177,12 @@ fn hexadecimal(word: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn call(number: c_long, arguments: &str) -> Look {
-        look_at_syscall(format!("{number} {arguments} 0x7ffc 0x7f4c\n").as_bytes())
+    fn call(number: c_long, arguments: &str) -> Activity {
+        parse_syscall(format!("{number} {arguments} 0x7ffc 0x7f4c\n").as_bytes())
     }
 
     #[test]
-    fn a_call_tells_what_its_thread_waits_for() {
+    fn syscall_shows_the_state() {
         use ThreadState::*;
         let none = "0x0 0x0 0x0 0x0 0x0 0x0";
         for (number, expected) in [
@@ -193,33 +193,36 @@ mod tests {
             (libc::SYS_clock_nanosleep, Sleep),
             (libc::SYS_fsync, Disk),
         ] {
-            assert_eq!(call(number, none), Look::Blocked(expected));
+            assert_eq!(call(number, none), Activity::Blocked(expected));
         }
-        assert_eq!(look_at_syscall(b"running\n"), Look::Running);
-        assert_eq!(look_at_syscall(b"-1 0x7ffc 0x7f4c\n"), Look::Unknown);
-        assert_eq!(look_at_syscall(b""), Look::Unknown);
-        assert_eq!(call(libc::SYS_wait4, none), Look::Unknown);
+        assert_eq!(parse_syscall(b"running\n"), Activity::Running);
+        assert_eq!(parse_syscall(b"-1 0x7ffc 0x7f4c\n"), Activity::Unknown);
+        assert_eq!(parse_syscall(b""), Activity::Unknown);
+        assert_eq!(call(libc::SYS_wait4, none), Activity::Unknown);
     }
 
     #[test]
-    fn reading_says_the_descriptor_and_its_target_says_the_rest() {
+    fn descriptor_target_shows_the_state() {
         assert_eq!(
             call(libc::SYS_read, "0x1f 0x7f 0x200 0x0 0x0 0x0"),
-            Look::OnDescriptor(31)
+            Activity::OnDescriptor(31)
         );
-        assert_eq!(waiting_on(b"socket:[123]"), ThreadState::SocketIo);
-        assert_eq!(waiting_on(b"/var/lib/file"), ThreadState::Disk);
-        assert_eq!(waiting_on(b"pipe:[9]"), ThreadState::Other);
-        assert_eq!(waiting_on(b"/dev/pts/0"), ThreadState::Other);
-        assert_eq!(waiting_on(b"anon_inode:[eventfd]"), ThreadState::EventWait);
+        assert_eq!(classify_descriptor(b"socket:[123]"), ThreadState::SocketIo);
+        assert_eq!(classify_descriptor(b"/var/lib/file"), ThreadState::Disk);
+        assert_eq!(classify_descriptor(b"pipe:[9]"), ThreadState::Other);
+        assert_eq!(classify_descriptor(b"/dev/pts/0"), ThreadState::Other);
+        assert_eq!(
+            classify_descriptor(b"anon_inode:[eventfd]"),
+            ThreadState::EventWait
+        );
     }
 
     #[test]
-    fn a_poll_of_nothing_is_a_sleep() {
+    fn poll_without_descriptors_is_a_sleep() {
         let ten = "0x7f 0xa 0x1 0x0 0x0 0x0";
         let none = "0x0 0x0 0x64 0x0 0x0 0x0";
-        let waits = Look::Blocked(ThreadState::EventWait);
-        let sleeps = Look::Blocked(ThreadState::Sleep);
+        let waits = Activity::Blocked(ThreadState::EventWait);
+        let sleeps = Activity::Blocked(ThreadState::Sleep);
         assert_eq!(call(libc::SYS_ppoll, ten), waits);
         assert_eq!(call(libc::SYS_ppoll, none), sleeps);
         assert_eq!(call(libc::SYS_pselect6, ten), waits);
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_call_the_kernels_function_tells() {
+    fn wchan_shows_the_state() {
         for (name, expected) in [
             ("futex_do_wait", ThreadState::Lock),
             ("ep_poll", ThreadState::EventWait),
@@ -235,8 +238,8 @@ mod tests {
             ("hrtimer_nanosleep", ThreadState::Sleep),
             ("wait_woken", ThreadState::SocketIo),
         ] {
-            assert_eq!(look_at_wchan(name.as_bytes()), Look::Blocked(expected));
+            assert_eq!(parse_wchan(name.as_bytes()), Activity::Blocked(expected));
         }
-        assert_eq!(look_at_wchan(b"0"), Look::Unknown);
+        assert_eq!(parse_wchan(b"0"), Activity::Unknown);
     }
 }

@@ -1,57 +1,57 @@
-//! The threads of one process, and what their time goes to.
+//! The threads of one process, and the times of their states.
 //!
-//! **Exact**: time on a CPU and time ready to run come from the differences of `schedstat`. **Sampled**: the rest of the time between two
-//! sweeps goes to what the thread was found waiting for. A thread that was found running keeps the rest uncredited until it is found
-//! waiting. The kernel books time on a CPU some milliseconds late: that makes
-//! the rest too large now and too small later, and it is carried over with its sign, so that nothing is counted twice.
+//! **Exact**: time on a CPU and time ready to run are differences of `schedstat`. **Sampled**: the remaining time between two sweeps counts
+//! for the state in which the sweep found the thread. A running thread keeps its remaining time until a sweep finds it waiting. The kernel
+//! counts time on a CPU some milliseconds late. So the remainder carries over with its sign, which prevents double counting.
 //!
-//! **Cost**: one read of an open file a thread whose turn it is, 1 to 3 us where the caches are cold. Only of a thread whose schedstat has
-//! changed is the `syscall` read: one that did not run is where it was. Threads are listed again only when their number or one of them
-//! has changed.
+//! **Cost**: a sweep reads one open file per thread of its phase, which takes 1 to 3 us with cold caches. It reads `syscall` only if
+//! schedstat has changed, because a thread that did not run has the same state. It lists the threads only after their number has changed
+//! or a thread has ended.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 
+use crate::budget::{FOREIGN_PROCESS, Limits, SamplingPhase, WITHOUT_SYSCALL};
 use crate::parse::{self, Schedstat};
 use crate::pools::Pools;
 use crate::procfs::Procfs;
-use crate::sweep::{FOREIGN_PROCESS, Limits, Turn, WITHOUT_SYSCALL};
-use crate::thread_state::{self, Look, ThreadState};
+use crate::thread_state::{self, Activity, ThreadState};
 
-/// A thread is often given its name just after it was started.
+/// Time until the second read of a thread's name. Programs often name a thread just after its start.
 const FIRST_NAME_NS: u64 = 1_000_000_000;
+/// Period of reading a thread's name.
 const NAME_PERIOD_NS: u64 = 10_000_000_000;
-/// A thread that has not run for so many readings is read once in
+/// Number of reads after which a thread that has not run is idle.
 const IDLE_READS: u32 = 10;
-/// so many of its turns.
-const IDLE_TURNS: u64 = 5;
+/// An idle thread is read once in this number of phases.
+const IDLE_PHASES: u64 = 5;
 
-/// Context switches.
+/// Counts of context switches.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Switches {
     pub voluntary: u64,
     pub involuntary: u64,
 }
 
-/// What the reading of all threads in one sweep shares.
+/// The shared state of one sweep over the threads of a process.
 pub struct ThreadSweep<'a> {
     pub procfs: &'a mut Procfs,
     pub pools: &'a mut Pools,
     pub limits: &'a mut Limits,
     pub now_ns: u64,
-    /// Whose turn it is to be read. None: everybody's.
-    pub turn: Option<Turn>,
-    /// Files stay open only on descriptors below this one.
-    pub keep_below: i32,
-    /// What threads that are new did before they were seen belongs to the observation.
+    /// The phase whose threads are read. `None`: all threads.
+    pub phase: Option<SamplingPhase>,
+    /// The first descriptor number that does not stay open.
+    pub descriptor_limit: i32,
+    /// Whether a new thread's time before its first read counts.
     pub counts_from_birth: bool,
 }
 
-/// Where it is read what a thread waits for.
+/// The file that shows the state of a waiting thread.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Source {
+enum StateSource {
     #[default]
     Syscall,
     Wchan,
@@ -60,13 +60,13 @@ enum Source {
 /// The threads of one process.
 #[derive(Default)]
 pub struct Threads {
-    /// By number, ascending.
+    /// In ascending order of their numbers.
     threads: Vec<Thread>,
     was_listed: bool,
-    /// The list is known to be out of date.
+    /// Whether the list is out of date.
     is_stale: bool,
-    source: Source,
-    /// What waiting on a descriptor is, until [`Threads::forget_descriptors`].
+    source: StateSource,
+    /// States of threads that wait on a descriptor. [`Threads::forget_descriptors`] clears them.
     descriptors: HashMap<u64, ThreadState>,
     listing: Vec<i32>,
 }
@@ -76,44 +76,44 @@ struct Thread {
     pool: usize,
     name_due_ns: u64,
     read_ns: u64,
-    /// Readings in a row in which it had not run.
+    /// Number of successive reads without a run.
     idle_reads: u32,
     schedstat: Option<OwnedFd>,
     syscall: Option<OwnedFd>,
     counted: Schedstat,
     uncredited_ns: i64,
-    /// What it was last found waiting for.
+    /// The last state in which the thread waited.
     state: ThreadState,
     is_running: bool,
-    /// It ran since it was last looked at.
-    wants_look: bool,
-    /// It ran since its context switches were last read.
-    wants_switches: bool,
+    /// Whether the thread ran since its state was last read.
+    needs_state: bool,
+    /// Whether the thread ran since its context switches were last read.
+    needs_switches: bool,
     switches: Switches,
 }
 
 impl Threads {
-    /// The pools of the threads that are alive.
+    /// Returns the pool of each live thread.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
         self.threads.iter().map(|thread| thread.pool)
     }
 
-    /// A descriptor's number may mean something else by now.
+    /// Clears the states of descriptors, because their numbers may have been used again.
     pub fn forget_descriptors(&mut self) {
         self.descriptors.clear();
     }
 
-    /// Reads every thread of process `pid`, which has `count` of them.
+    /// Reads the threads of process `pid`, which has `count` of them.
     pub fn sweep(&mut self, pid: i32, count: u64, sweep: &mut ThreadSweep<'_>) {
         let (source, descriptors) = (&mut self.source, &mut self.descriptors);
         let known = self.threads.len();
         self.threads.retain_mut(|thread| {
-            if !thread.has_turn(sweep.turn) {
+            if !thread.is_due(sweep.phase) {
                 return true;
             }
             let is_alive = thread.count(pid, sweep);
-            if is_alive && thread.wants_look {
-                thread.look(pid, source, descriptors, sweep);
+            if is_alive && thread.needs_state {
+                thread.update_state(pid, source, descriptors, sweep);
             }
             thread.credit_rest(sweep.pools);
             is_alive
@@ -125,16 +125,17 @@ impl Threads {
         }
     }
 
-    /// Adds what threads switched since they were last read, of those whose turn it is (None: of all). `status` of a process holds its first thread's alone.
+    /// Adds the context switches since the last read, of the threads in `phase` (`None`: of all). The `status` of a process has those of its
+    /// first thread only.
     pub fn add_switches(
         &mut self,
         pid: i32,
-        turn: Option<Turn>,
+        phase: Option<SamplingPhase>,
         procfs: &mut Procfs,
         total: &mut Switches,
     ) {
         for thread in &mut self.threads {
-            if !thread.wants_switches || turn.is_some_and(|turn| !turn.is_of(thread.id)) {
+            if !thread.needs_switches || phase.is_some_and(|phase| !phase.includes(thread.id)) {
                 continue;
             }
             let text = procfs.read(format_args!("{pid}/task/{}/status", thread.id));
@@ -147,17 +148,17 @@ impl Threads {
                 voluntary,
                 involuntary,
             };
-            thread.wants_switches = false;
+            thread.needs_switches = false;
         }
     }
 
-    /// How many threads ran since their context switches were read.
-    pub fn wanting_switches(&self) -> u64 {
-        let wanting = self.threads.iter().filter(|thread| thread.wants_switches);
-        wanting.count() as u64
+    /// Returns the number of threads that ran since their context switches were read.
+    pub fn outdated_switches(&self) -> u64 {
+        let outdated = self.threads.iter().filter(|thread| thread.needs_switches);
+        outdated.count() as u64
     }
 
-    /// Takes up the threads that are new.
+    /// Lists the threads and opens the new ones.
     fn list(&mut self, pid: i32, counts_from_birth: bool, sweep: &mut ThreadSweep<'_>) {
         let mut listing = std::mem::take(&mut self.listing);
         if sweep
@@ -174,7 +175,7 @@ impl Threads {
                 let is_known = self.threads[..known].binary_search_by_key(&id, |thread| thread.id);
                 if is_known.is_err() {
                     self.threads
-                        .extend(Thread::find(pid, id, counts_from_birth, sweep));
+                        .extend(Thread::open(pid, id, counts_from_birth, sweep));
                 }
             }
             self.threads.sort_unstable_by_key(|thread| thread.id);
@@ -184,14 +185,14 @@ impl Threads {
 }
 
 impl Thread {
-    /// A thread seen for the first time. None: it has ended.
-    fn find(
+    /// Opens a thread at its first read. Returns `None` if it has ended.
+    fn open(
         pid: i32,
         id: i32,
         counts_from_birth: bool,
         sweep: &mut ThreadSweep<'_>,
     ) -> Option<Self> {
-        let pool = pool_of(pid, id, sweep)?;
+        let pool = read_pool(pid, id, sweep)?;
         let schedstat = sweep
             .procfs
             .open(format_args!("{pid}/task/{id}/schedstat"))
@@ -208,27 +209,27 @@ impl Thread {
             name_due_ns: sweep.now_ns + FIRST_NAME_NS,
             read_ns: sweep.now_ns,
             idle_reads: 0,
-            schedstat: kept(schedstat, sweep.keep_below),
+            schedstat: keep_open(schedstat, sweep.descriptor_limit),
             syscall: None,
             counted,
             uncredited_ns: 0,
             state: ThreadState::Other,
             is_running: false,
-            wants_look: true,
-            wants_switches: true,
+            needs_state: true,
+            needs_switches: true,
             switches: Switches::default(),
         })
     }
 
-    /// Whether it is to be read: one that does not run is read more rarely, since it is where it was.
-    fn has_turn(&self, turn: Option<Turn>) -> bool {
-        turn.is_none_or(|turn| match self.idle_reads {
-            0..IDLE_READS => turn.is_of(self.id),
-            _ => turn.is_rarely_of(self.id, IDLE_TURNS),
+    /// Returns whether a phase reads the thread. An idle thread is read more rarely.
+    fn is_due(&self, phase: Option<SamplingPhase>) -> bool {
+        phase.is_none_or(|phase| match self.idle_reads {
+            0..IDLE_READS => phase.includes(self.id),
+            _ => phase.includes_rarely(self.id, IDLE_PHASES),
         })
     }
 
-    /// Books what the thread ran and waited for a CPU since it was last read. False: it has ended.
+    /// Counts the time on a CPU and ready to run since the last read. Returns false if the thread has ended.
     fn count(&mut self, pid: i32, sweep: &mut ThreadSweep<'_>) -> bool {
         let text = match &self.schedstat {
             Some(file) => sweep.procfs.read_again(file),
@@ -249,9 +250,9 @@ impl Thread {
         self.read_ns = sweep.now_ns;
         self.uncredited_ns += signed(elapsed_ns) - signed(run_ns) - signed(wait_ns);
         let ran = now != self.counted;
-        // One that was ready to run may have done so and gone to wait without anything to show for it yet.
-        self.wants_look |= ran || self.is_running;
-        self.wants_switches |= ran;
+        // A thread that was ready to run may have run meanwhile, although schedstat does not show it yet.
+        self.needs_state |= ran || self.is_running;
+        self.needs_switches |= ran;
         self.idle_reads = if ran || self.is_running {
             0
         } else {
@@ -260,14 +261,14 @@ impl Thread {
         self.counted = now;
         if sweep.now_ns >= self.name_due_ns {
             self.name_due_ns = sweep.now_ns + NAME_PERIOD_NS;
-            self.pool = pool_of(pid, self.id, sweep).unwrap_or(self.pool);
+            self.pool = read_pool(pid, self.id, sweep).unwrap_or(self.pool);
         }
         true
     }
 
-    /// Gives the time that is left to what the thread waits for, if that is known.
+    /// Counts the remaining time for the state of a waiting thread.
     fn credit_rest(&mut self, pools: &mut Pools) {
-        if self.wants_look || self.is_running {
+        if self.needs_state || self.is_running {
             return;
         }
         if let Ok(rest_ns @ 1..) = u64::try_from(self.uncredited_ns) {
@@ -276,81 +277,81 @@ impl Thread {
         }
     }
 
-    /// Finds out what it is doing.
-    fn look(
+    /// Reads the state of the thread.
+    fn update_state(
         &mut self,
         pid: i32,
-        source: &mut Source,
+        source: &mut StateSource,
         descriptors: &mut HashMap<u64, ThreadState>,
         sweep: &mut ThreadSweep<'_>,
     ) {
-        self.wants_look = false;
-        let mut look = Look::Unknown;
-        if *source == Source::Syscall {
+        self.needs_state = false;
+        let mut activity = Activity::Unknown;
+        if *source == StateSource::Syscall {
             match self.read_syscall(pid, sweep) {
-                Ok(found) => look = found,
+                Ok(found) => activity = found,
                 Err(Errno::PERM | Errno::ACCESS) => {
                     sweep.limits.insert(WITHOUT_SYSCALL);
-                    *source = Source::Wchan;
+                    *source = StateSource::Wchan;
                 }
                 Err(_) => {}
             }
         }
-        if look == Look::Unknown {
-            look = self.read_state(pid, *source, sweep);
+        if activity == Activity::Unknown {
+            activity = self.read_wait(pid, *source, sweep);
         }
-        self.is_running = look == Look::Running;
-        self.state = match look {
-            Look::Running => self.state,
-            Look::Blocked(state) => state,
-            Look::OnDescriptor(number) => *descriptors.entry(number).or_insert_with(|| {
+        self.is_running = activity == Activity::Running;
+        self.state = match activity {
+            Activity::Running => self.state,
+            Activity::Blocked(state) => state,
+            Activity::OnDescriptor(number) => *descriptors.entry(number).or_insert_with(|| {
                 let target = sweep.procfs.link(format_args!("{pid}/fd/{number}"));
-                target.map_or(ThreadState::Other, thread_state::waiting_on)
+                target.map_or(ThreadState::Other, thread_state::classify_descriptor)
             }),
-            Look::Unknown => ThreadState::Other,
+            Activity::Unknown => ThreadState::Other,
         };
     }
 
-    fn read_syscall(&mut self, pid: i32, sweep: &mut ThreadSweep<'_>) -> Result<Look, Errno> {
+    fn read_syscall(&mut self, pid: i32, sweep: &mut ThreadSweep<'_>) -> Result<Activity, Errno> {
         let procfs = &mut *sweep.procfs;
         if let Some(file) = &self.syscall {
-            return Ok(thread_state::look_at_syscall(procfs.read_again(file)?));
+            return Ok(thread_state::parse_syscall(procfs.read_again(file)?));
         }
         let file = procfs.open(format_args!("{pid}/task/{}/syscall", self.id))?;
-        let look = thread_state::look_at_syscall(procfs.read_again(&file)?);
-        self.syscall = kept(file, sweep.keep_below);
-        Ok(look)
+        let activity = thread_state::parse_syscall(procfs.read_again(&file)?);
+        self.syscall = keep_open(file, sweep.descriptor_limit);
+        Ok(activity)
     }
 
-    /// From the state's letter, and where the call is not known for want of rights, from the kernel's function.
-    fn read_state(&self, pid: i32, source: Source, sweep: &mut ThreadSweep<'_>) -> Look {
+    /// Returns the activity by the state letter, and by `wchan` if `syscall` is not readable.
+    fn read_wait(&self, pid: i32, source: StateSource, sweep: &mut ThreadSweep<'_>) -> Activity {
         let id = self.id;
         let text = sweep.procfs.read(format_args!("{pid}/task/{id}/stat"));
         match text.ok().and_then(parse::state_letter) {
-            Some(b'R') => return Look::Running,
-            Some(b'D') => return Look::Blocked(ThreadState::Disk),
-            _ if source == Source::Syscall => return Look::Unknown,
+            Some(b'R') => return Activity::Running,
+            Some(b'D') => return Activity::Blocked(ThreadState::Disk),
+            _ if source == StateSource::Syscall => return Activity::Unknown,
             _ => {}
         }
         match sweep.procfs.read(format_args!("{pid}/task/{id}/wchan")) {
-            Ok(text) => thread_state::look_at_wchan(text),
+            Ok(text) => thread_state::parse_wchan(text),
             Err(Errno::PERM | Errno::ACCESS) => {
                 sweep.limits.insert(FOREIGN_PROCESS);
-                Look::Unknown
+                Activity::Unknown
             }
-            Err(_) => Look::Unknown,
+            Err(_) => Activity::Unknown,
         }
     }
 }
 
-fn pool_of(pid: i32, id: i32, sweep: &mut ThreadSweep<'_>) -> Option<usize> {
+fn read_pool(pid: i32, id: i32, sweep: &mut ThreadSweep<'_>) -> Option<usize> {
     let name = sweep.procfs.read(format_args!("{pid}/task/{id}/comm"));
     name.ok().map(|name| sweep.pools.index_of(name))
 }
 
-/// The file, if its descriptor is one that may be kept: the observer's process needs some for other things.
-fn kept(file: OwnedFd, keep_below: i32) -> Option<OwnedFd> {
-    (file.as_raw_fd() < keep_below).then_some(file)
+/// Returns the file if its descriptor is below the limit. Otherwise closes it and returns `None`.
+fn keep_open(file: OwnedFd, descriptor_limit: i32) -> Option<OwnedFd> {
+    (file.as_raw_fd() < descriptor_limit).then_some(file)
 }
 
 fn signed(nanoseconds: u64) -> i64 {

@@ -1,6 +1,7 @@
-//! How long CPU quotas held processes back, from the cgroups that they are in: version 1's `cpu` hierarchy where there is one, else version 2.
+//! Throttling by CPU quotas, from the processes' cgroups: version 1's `cpu` hierarchy if it is mounted, else version 2. Many machines still
+//! mount the controllers in version 1.
 //!
-//! A cgroup counts for every process in it, whoever it belongs to, and only what its own quota did: not what the cgroups around it did.
+//! A cgroup counts the throttling of all its processes by its own quota, not by quotas of its ancestors.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use crate::parse;
 
 const CONTROLLER: &str = "cpu";
 
-/// What a cgroup's quota has done so far.
+/// The throttling of a cgroup so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throttled {
     pub periods: u64,
@@ -18,13 +19,13 @@ pub struct Throttled {
 }
 
 /// The mounted hierarchy whose cgroups have CPU quotas, if there is one.
-pub struct Cgroups(Option<Mount>);
+pub struct QuotaHierarchy(Option<Mount>);
 
-/// The cgroups that the processes of one tree have been in, those that are gone too.
+/// The throttling of all cgroups that a tree's processes have been in, removed ones included.
 #[derive(Default)]
 pub struct SeenCgroups(HashMap<PathBuf, Throttled>);
 
-impl Cgroups {
+impl QuotaHierarchy {
     /// Finds the hierarchy. Without one, nothing is ever counted.
     pub fn find() -> Self {
         let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -32,7 +33,7 @@ impl Cgroups {
     }
 
     /// Returns the folder of a process's cgroup from its `/proc/PID/cgroup`.
-    pub fn folder_of(&self, cgroup: &[u8]) -> Option<PathBuf> {
+    pub fn folder(&self, cgroup: &[u8]) -> Option<PathBuf> {
         let mount = self.0.as_ref()?;
         let controller = mount.controllers.as_ref().map(|_| CONTROLLER);
         mount.folder(own_group(&String::from_utf8_lossy(cgroup), controller)?)
@@ -51,17 +52,17 @@ fn find_quotas(mountinfo: &str) -> Option<Mount> {
 }
 
 impl SeenCgroups {
-    /// Reads a cgroup, once more or for the first time.
+    /// Reads a cgroup.
     pub fn read(&mut self, folder: PathBuf) {
         let Ok(text) = std::fs::read(folder.join("cpu.stat")) else {
             return;
         };
-        if let Some(throttled) = throttled(&text) {
+        if let Some(throttled) = parse_throttled(&text) {
             self.0.insert(folder, throttled);
         }
     }
 
-    /// Returns the sum over all cgroups seen, with those that are gone. Returns `None` if no cgroup reports its throttling.
+    /// Returns the sum over all cgroups seen, removed ones included. Returns `None` if none reports its throttling.
     pub fn total(&self) -> Option<Throttled> {
         let add = |sum: Throttled, one: &Throttled| Throttled {
             periods: sum.periods + one.periods,
@@ -71,8 +72,8 @@ impl SeenCgroups {
     }
 }
 
-/// A `cpu.stat`: in version 1 `throttled_time` in nanoseconds, in version 2 `throttled_usec`; neither where the cgroup has no CPU controller.
-fn throttled(text: &[u8]) -> Option<Throttled> {
+/// Parses a `cpu.stat`. Version 1 has `throttled_time` in nanoseconds, version 2 `throttled_usec`. Returns `None` without a CPU controller.
+fn parse_throttled(text: &[u8]) -> Option<Throttled> {
     let value = |name: &[u8]| parse::number(parse::named_value(text, name)?);
     let nanoseconds = value(b"throttled_time").map(|time| time as f64);
     let microseconds = value(b"throttled_usec").map(|time| time as f64);
@@ -96,9 +97,9 @@ mod tests {
         32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
 
     #[test]
-    fn version_1_is_taken_where_it_has_the_cpu_controller() {
-        let cgroups = Cgroups(find_quotas(MIXED));
-        let folder = cgroups.folder_of(b"2:cpuacct:/no\n1:cpu:/weir/app\n0::/other\n");
+    fn v1_cpu_controller_is_preferred() {
+        let cgroups = QuotaHierarchy(find_quotas(MIXED));
+        let folder = cgroups.folder(b"2:cpuacct:/no\n1:cpu:/weir/app\n0::/other\n");
         assert_eq!(
             folder.as_deref(),
             Some(Path::new("/sys/fs/cgroup/cpu/weir/app"))
@@ -106,43 +107,43 @@ mod tests {
     }
 
     #[test]
-    fn version_2_mounted_from_a_part_of_the_hierarchy_is_found_below_its_mount() {
-        let cgroups = Cgroups(find_quotas(
+    fn v2_folder_is_below_its_mount() {
+        let cgroups = QuotaHierarchy(find_quotas(
             "30 23 0:26 /user /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n",
         ));
         assert_eq!(
-            cgroups.folder_of(b"0::/user/a b\n").as_deref(),
+            cgroups.folder(b"0::/user/a b\n").as_deref(),
             Some(Path::new("/sys/fs/cgroup/a b"))
         );
-        assert_eq!(cgroups.folder_of(b"0::/elsewhere\n"), None);
+        assert_eq!(cgroups.folder(b"0::/elsewhere\n"), None);
     }
 
     #[test]
-    fn a_mount_point_with_a_space_is_found() {
-        let cgroups = Cgroups(find_quotas(
+    fn mount_point_with_space_is_found() {
+        let cgroups = QuotaHierarchy(find_quotas(
             "30 23 0:26 / /sys/fs/my\\040groups rw - cgroup2 cgroup2 rw\n",
         ));
         assert_eq!(
-            cgroups.folder_of(b"0::/app\n").as_deref(),
+            cgroups.folder(b"0::/app\n").as_deref(),
             Some(Path::new("/sys/fs/my groups/app"))
         );
     }
 
     #[test]
-    fn both_versions_of_cpu_stat_are_read() {
+    fn cpu_stat_of_both_versions_parses() {
         let expected = Some(Throttled {
             periods: 3,
             seconds: 1.5,
         });
         let version_1 = b"nr_periods 9\nnr_throttled 3\nthrottled_time 1500000000\n";
         let version_2 = b"usage_usec 7\nnr_periods 9\nnr_throttled 3\nthrottled_usec 1500000\n";
-        assert_eq!(throttled(version_1), expected);
-        assert_eq!(throttled(version_2), expected);
-        assert_eq!(throttled(b"usage_usec 7\nuser_usec 7\n"), None);
+        assert_eq!(parse_throttled(version_1), expected);
+        assert_eq!(parse_throttled(version_2), expected);
+        assert_eq!(parse_throttled(b"usage_usec 7\nuser_usec 7\n"), None);
     }
 
     #[test]
-    fn a_cgroup_that_is_gone_keeps_its_share() {
+    fn removed_cgroup_keeps_its_share() {
         let mut seen = SeenCgroups::default();
         assert_eq!(seen.total(), None);
         let one = Throttled {

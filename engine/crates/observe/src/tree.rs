@@ -1,11 +1,11 @@
-//! A group: a process tree's name, and what must outlive single readings of its members.
+//! A group: a process tree's name, and the state that outlives its single processes.
 
-use crate::account::Account;
+use crate::cgroup_cpu::CgroupCpu;
 use crate::counters::Counters;
-use crate::member::Member;
 use crate::network::OpenNetwork;
 use crate::parse::Memory;
 use crate::pools::Pools;
+use crate::process::ObservedProcess;
 use crate::procfs::Procfs;
 use crate::sample::{Group, Network, PoolTimes};
 use crate::threads::Switches;
@@ -16,31 +16,31 @@ use crate::throttling::SeenCgroups;
 pub struct Tree {
     pub name: String,
     pub tier: String,
-    /// The process it hangs from.
+    /// PID of the topmost process.
     pub root: i32,
-    /// Whether the root's own figures belong to the group; of an init only its children's do.
+    /// Whether the group includes the root itself. An init is not included, only its children.
     pub counts_root: bool,
-    /// The kernel's own sum of its CPU time, where there is one.
-    pub account: Option<Account>,
-    /// What a root had used when it ended: nobody in the group inherits it.
-    pub departed: Counters,
-    /// The largest totals reported so far.
+    /// The control group that sums the CPU time. `None`: the processes' times are added up.
+    pub cgroup_cpu: Option<CgroupCpu>,
+    /// Usage of a root that has ended. No other process of the group inherits it.
+    pub exited_root: Counters,
+    /// The largest totals in a sample so far.
     reported: Counters,
-    /// Whether the bytes of all members may be read.
+    /// Whether `/proc/PID/io` of all processes is readable.
     pub io_is_readable: bool,
     pub switches: Switches,
     pub descriptors: Option<u64>,
     pub cgroups: SeenCgroups,
-    /// Its network namespace, if that is not the observer's; kept no longer than its processes, as of the last sweep that read it.
+    /// The network namespace, if that is not the observer's. Dropped at the first sweep of slow values without processes.
     pub network: Option<OpenNetwork>,
     pub pools: Pools,
-    /// Its threads have been looked at before.
+    /// Whether a sweep has read the threads before.
     pub has_swept_threads: bool,
-    /// Processes alive at the last sweep.
-    pub processes: u64,
+    /// Number of live processes at the last sweep.
+    pub process_count: u64,
 }
 
-/// What only some sweeps read.
+/// The values that only some sweeps read.
 #[derive(Default)]
 pub struct Extras {
     pub memory: Option<Memory>,
@@ -59,57 +59,57 @@ impl Tree {
         }
     }
 
-    /// Reads the account, if there is one.
-    pub fn read_account(&mut self, procfs: &mut Procfs) {
-        if let Some(account) = &mut self.account {
-            account.read(procfs);
+    /// Reads the CPU time of the control group, if there is one.
+    pub fn read_cgroup_cpu(&mut self, procfs: &mut Procfs) {
+        if let Some(cgroup_cpu) = &mut self.cgroup_cpu {
+            cgroup_cpu.read(procfs);
         }
     }
 
-    /// Whether a member's own figures belong to the group.
-    pub fn counts(&self, member: &Member) -> bool {
-        self.counts_root || !member.is_root
+    /// Returns whether the group includes a process.
+    pub fn counts(&self, process: &ObservedProcess) -> bool {
+        self.counts_root || !process.is_root
     }
 
-    /// Whether a member is alive and belongs to the group.
-    pub fn has_alive(&self, member: &Member) -> bool {
-        self.counts(member) && !member.stat.is_zombie()
+    /// Returns whether a process is alive and the group includes it.
+    pub fn has_alive(&self, process: &ObservedProcess) -> bool {
+        self.counts(process) && !process.stat.is_zombie()
     }
 
-    /// Sums the members up. Totals are never allowed to fall.
-    pub fn figures<'a>(
+    /// Sums the processes for a sample. Totals never fall.
+    pub fn sum<'a>(
         &mut self,
-        members: impl Iterator<Item = &'a Member>,
+        processes: impl Iterator<Item = &'a ObservedProcess>,
         extras: Extras,
     ) -> Group {
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
-        let mut used = self.departed;
-        let (mut processes, mut threads, mut rss_bytes) = (0, 0, 0);
+        let mut used = self.exited_root;
+        let (mut process_count, mut threads, mut rss_bytes) = (0, 0, 0);
         let mut has_sums = true;
-        for member in members {
-            used.add(&member.used(self.counts(member)));
-            has_sums &= member.has_sums;
-            if self.has_alive(member) {
-                processes += 1;
-                threads += member.stat.threads;
-                rss_bytes += member.rss_bytes();
+        for process in processes {
+            used.add(&process.used(self.counts(process)));
+            has_sums &= process.has_sums;
+            if self.has_alive(process) {
+                process_count += 1;
+                threads += process.stat.threads;
+                rss_bytes += process.rss_bytes();
             }
         }
-        self.processes = processes;
+        self.process_count = process_count;
         self.reported.raise_to(&used);
         let total = &self.reported;
         let in_ticks = |ticks: u64| ticks as f64 / ticks_per_second;
-        let account = self.account.as_ref();
-        let (cpu_user_s, cpu_system_s) = account.map_or_else(
+        let cgroup_cpu = self.cgroup_cpu.as_ref();
+        let (cpu_user_s, cpu_system_s) = cgroup_cpu.map_or_else(
             || (in_ticks(total.user_ticks), in_ticks(total.system_ticks)),
-            Account::cpu_s,
+            CgroupCpu::cpu_s,
         );
         let throttled = self.cgroups.total();
         let bytes = |value: u64| self.io_is_readable.then_some(value);
         Group {
             name: self.name.clone(),
             tier: self.tier.clone(),
-            processes,
+            processes: process_count,
             threads,
             cpu_user_s,
             cpu_system_s,

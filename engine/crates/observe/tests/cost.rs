@@ -1,5 +1,5 @@
-//! What observing costs, at 10 Hz with memory every 5 s: `cargo test --release -p weir-observe --test cost -- --ignored --nocapture`.
-//! Let nothing else run meanwhile. The JVMs are left out where there is no JDK; their heap of 2 GiB is touched from the beginning.
+//! Measures the cost of observing, at 10 Hz with memory every 5 s: `cargo test --release -p weir-observe --test cost -- --ignored --nocapture`.
+//! Let nothing else run meanwhile. The JVMs need a JDK; their heap of 2 GiB is resident from the start.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use weir_observe::{Grid, Observer, Reading, raise_open_files};
+use weir_observe::{Observer, Reading, Ticker, raise_open_files};
 
 const PERIOD: Duration = Duration::from_millis(100);
 const MEMORY_PERIOD: Duration = Duration::from_secs(5);
@@ -20,14 +20,14 @@ fn report(what: &str, observer: &mut Observer) {
     let first = observer.sweep(Reading::Full).unwrap();
     let mut last = first.clone();
     let begin = Instant::now();
-    let mut usual = Grid::new(begin + PERIOD, PERIOD);
-    let mut memory = Grid::new(begin + MEMORY_PERIOD, MEMORY_PERIOD);
+    let mut usual = Ticker::new(begin + PERIOD, PERIOD);
+    let mut memory = Ticker::new(begin + MEMORY_PERIOD, MEMORY_PERIOD);
     let mut longest = Duration::ZERO;
     while begin.elapsed() < WINDOW {
         std::thread::sleep(usual.due().saturating_duration_since(Instant::now()));
         let now = Instant::now();
-        usual.take(now);
-        let reading = if memory.take(now) {
+        usual.tick(now);
+        let reading = if memory.tick(now) {
             Reading::Memory
         } else {
             Reading::Usual

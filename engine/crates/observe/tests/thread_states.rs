@@ -1,4 +1,4 @@
-//! What threads are said to have spent their time on, against what a program with a known mix says of itself.
+//! Compares the observed thread states with a program of a known mix.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 use std::io::Read;
@@ -98,7 +98,7 @@ fn own_observer() -> Observer {
 }
 
 #[test]
-fn shares_of_a_known_mix_are_right_within_three_points() {
+fn known_mix_is_found_within_three_points() {
     let over = Arc::new(AtomicBool::new(false));
     let threads: Vec<_> = (0..THREADS)
         .map(|number| {
@@ -159,7 +159,7 @@ fn shares_of_a_known_mix_are_right_within_three_points() {
 }
 
 #[test]
-fn a_thread_that_accepts_is_told_from_one_that_reads() {
+fn accept_and_read_are_distinguished() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let acceptor = std::thread::Builder::new().name("acceptor-1".to_owned());
@@ -179,7 +179,7 @@ fn a_thread_that_accepts_is_told_from_one_that_reads() {
 }
 
 #[test]
-fn a_full_reading_has_the_time_of_threads_that_have_long_been_idle() {
+fn full_reading_includes_idle_threads() {
     let over = Arc::new(AtomicBool::new(false));
     let named = Arc::new(Barrier::new(THREADS + 1));
     let threads: Vec<_> = (0..THREADS)

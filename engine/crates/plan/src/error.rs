@@ -1,22 +1,22 @@
-//! What can be wrong with a plan, in words for the person who wrote it.
+//! Errors of a plan, for its author.
 
 use std::fmt;
 
-/// A plan that cannot be used.
+/// An invalid plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanError {
     /// The text is not JSON, or a key is unknown, missing or of the wrong type.
     Json {
-        /// What serde found and expected, with line and column.
+        /// The error of serde, with line and column.
         problem: String,
     },
-    /// A key's value is of the right type and yet cannot be used.
+    /// A value has the right type, but is invalid.
     Value {
-        /// The path of the key, `load.open.rate_rps`.
+        /// Path of the key, such as `load.open.rate_rps`.
         key: &'static str,
-        /// What the plan says.
+        /// The value found.
         found: String,
-        /// What it could say.
+        /// The values expected.
         expected: String,
     },
 }
@@ -28,7 +28,7 @@ impl PlanError {
         }
     }
 
-    /// A value of `key` that cannot be used.
+    /// Returns the error of an invalid value.
     pub fn value(key: &'static str, found: impl fmt::Display, expected: impl fmt::Display) -> Self {
         Self::Value {
             key,
@@ -37,8 +37,21 @@ impl PlanError {
         }
     }
 
-    /// The same of another key.
-    pub(crate) fn about(self, key: &'static str) -> Self {
+    /// Fails with the error of an invalid value if `is_wrong`.
+    pub(crate) fn reject_if(
+        is_wrong: bool,
+        key: &'static str,
+        found: impl fmt::Display,
+        expected: impl fmt::Display,
+    ) -> Result<(), Self> {
+        if is_wrong {
+            return Err(Self::value(key, found, expected));
+        }
+        Ok(())
+    }
+
+    /// Returns the same error for another key.
+    pub(crate) fn with_key(self, key: &'static str) -> Self {
         match self {
             Self::Value {
                 found, expected, ..
@@ -51,7 +64,7 @@ impl PlanError {
         }
     }
 
-    /// The next thing to try.
+    /// Returns the next thing to try.
     pub fn hint(&self) -> String {
         match self {
             Self::Json { .. } => {

@@ -1,8 +1,7 @@
-//! The plan of one load: its types, its schema number and what makes it valid.
+//! The plan of one load: its types, its schema number and its validation.
 //!
-//! A plan says *what* to do: which request, how the requests arrive, for how long. It does not do anything: it opens no file,
-//! resolves no name and reads no clock, so that a plan can be checked anywhere. The JSON form is described in
-//! `docs/reference/engine.md`; every error names the key, what was found and what was expected.
+//! A plan describes a load: the request, the arrivals, the duration. This crate has no I/O, so a plan can be checked anywhere.
+//! `docs/reference/engine.md` describes the JSON. Each error names the key, the value found and the value expected.
 
 mod error;
 mod load;
@@ -21,112 +20,112 @@ use std::net::{IpAddr, SocketAddr};
 use base64::Engine as _;
 use serde::Deserialize;
 
-/// The version of the plan's form that this engine reads.
+/// The version of the plan that this engine reads.
 pub const SCHEMA: u32 = 1;
 
-/// The most connections one plan may ask for.
+/// Maximum number of connections.
 pub const MAX_CONNECTIONS: usize = 1_000_000;
 
-/// The most targets of one plan.
+/// Maximum number of targets.
 pub const MAX_TARGETS: usize = 1_000;
 
-/// The most requests that one connection may carry unanswered.
+/// Maximum number of requests in flight on one connection.
 pub const MAX_PIPELINE: usize = 1_024;
 
-/// The most requests that one plan may ask to be told of one by one.
+/// Maximum number of slowest requests in the report.
 pub const MAX_SLOWEST: usize = 1_000;
 
-/// One load, as read and checked.
+/// A checked plan of one load.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Version of the plan's form; [`SCHEMA`].
+    /// Version of the plan: [`SCHEMA`].
     pub schema: u32,
-    /// The URL of every request; empty where there are `targets`.
+    /// URL of all requests; empty with `targets`.
     #[serde(default)]
     pub target: String,
-    /// The URLs of requests, one connection after the other, instead of `target`.
+    /// URLs of the requests, assigned to connections in turn, instead of `target`.
     #[serde(default)]
     pub targets: Vec<String>,
-    /// Where to connect to, instead of resolving the host of `target`.
+    /// Address to connect to, instead of resolving the host of `target`.
     #[serde(default)]
     pub address: Option<SocketAddr>,
-    /// The path of a Unix socket to connect to, instead of the host of `target`.
+    /// Path of a Unix socket to connect to, instead of the host of `target`.
     #[serde(default)]
     pub unix: Option<String>,
-    /// Addresses of this machine to connect from, one connection after the other.
+    /// Local addresses, assigned to connections in turn.
     #[serde(default)]
     pub local_addresses: Vec<IpAddr>,
-    /// Settings of TLS, for an `https://` target.
+    /// TLS settings for an `https://` target.
     #[serde(default)]
     pub tls: Option<Tls>,
-    /// Whether a connection carries one request after the other, or each request makes its own.
+    /// Whether connections are reused. If false, each request makes its own connection.
     #[serde(default = "default_keep_alive")]
     pub keep_alive: bool,
-    /// How many requests a connection may carry unanswered.
+    /// Maximum number of requests in flight per connection.
     #[serde(default = "default_pipeline")]
     pub pipeline: usize,
-    /// What one request sends.
+    /// The request.
     #[serde(default)]
     pub request: Request,
-    /// What users do, instead of the one request.
+    /// The scenario of each user, instead of `request`.
     #[serde(default)]
     pub scenario: Option<scenario::Scenario>,
-    /// How requests arrive.
+    /// The arrivals of requests.
     pub load: Load,
-    /// The measured window; the longest where something else ends the load earlier.
+    /// Maximum duration. `requests`, `until` and other keys may end the load earlier.
     pub duration_s: f64,
-    /// How many requests the whole load has; none: as many as there is time for.
+    /// Number of requests of the load. `None`: unlimited.
     #[serde(default)]
     pub requests: Option<u64>,
-    /// What ends the load before its time.
+    /// Condition that ends the load early.
     #[serde(default)]
     pub until: Option<Until>,
-    /// Where everything drawn at random begins.
+    /// Seed of all random numbers.
     #[serde(default)]
     pub seed: u64,
-    /// How many of the slowest requests are told of one by one.
+    /// Number of slowest requests in the report.
     #[serde(default = "default_slowest")]
     pub slowest: usize,
-    /// From the actual write of a request to the last byte of its answer.
+    /// Maximum time from the write of a request to the last byte of its response.
     #[serde(default = "default_timeout_s")]
     pub timeout_s: f64,
-    /// Length of one interval of the time series.
+    /// Length of an interval.
     #[serde(default = "default_interval_s")]
     pub interval_s: f64,
-    /// What a right answer is.
+    /// Check of the responses.
     #[serde(default)]
     pub check: Check,
-    /// Load threads; the load is split among them.
+    /// Number of threads that share the load.
     #[serde(default = "default_threads")]
     pub threads: usize,
-    /// CPUs to be bound to; empty: unbound.
+    /// CPUs of the load threads; empty: all.
     #[serde(default)]
     pub cpus: Vec<usize>,
-    /// Whether an answer arrives when the kernel received it, and not when it was read.
+    /// Whether a response arrives when the kernel receives it, instead of when the engine reads it.
     #[serde(default)]
     pub kernel_timestamps: bool,
-    /// How sockets are driven.
+    /// Back end of the sockets.
     #[serde(default)]
     pub backend: Backend,
-    /// The path of a file that gets a record of each request.
+    /// Path of a file for a record of each request.
     #[serde(default)]
     pub request_log: Option<String>,
-    /// The part of the load that this engine has, where several share it; none: all of it.
+    /// This engine's part of a load that several engines share. `None`: the whole load.
     #[serde(default)]
     pub part: Option<Part>,
-    /// Whether the load waits, its connections open, to be told when it begins.
+    /// Whether the load, with open connections, waits for its start time.
     #[serde(default)]
     pub held: bool,
 }
 
-/// Some of the threads that share a load, wherever they run.
+/// The threads of one engine, out of all threads that share a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// The first thread of this engine, from 0.
+    /// Index of the first thread of this engine, from 0.
     pub first: usize,
-    /// How many threads there are, those of all engines together.
+    /// Number of threads of all engines.
     pub of: usize,
 }
 
@@ -154,35 +153,35 @@ fn default_slowest() -> usize {
     10
 }
 
-/// What ends a load before its time.
+/// A condition that ends a load early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Until {
-    /// The first request that fails.
+    /// The first failed request.
     FirstFailure,
 }
 
-/// How sockets are driven.
+/// Back end of the sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
-    /// The fastest that the kernel and the container allow.
+    /// The fastest back end that the kernel and the container allow.
     #[default]
     Auto,
-    /// Readiness, on every Linux.
+    /// epoll, on every Linux.
     Epoll,
-    /// Completions, where they are allowed.
+    /// io_uring, if the kernel and the container allow it.
     IoUring,
 }
 
-/// What one request sends.
+/// The request.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The method.
     #[serde(default)]
     pub method: Method,
-    /// Names and values, sent in this order.
+    /// Header fields, in order.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
     /// The body, if any.
@@ -190,7 +189,7 @@ pub struct Request {
     pub body: Option<Body>,
 }
 
-/// The methods a plan may use.
+/// A method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
@@ -205,14 +204,14 @@ pub enum Method {
     Patch,
     /// DELETE
     Delete,
-    /// HEAD: answers have no body, whatever their headers say.
+    /// HEAD. Its responses have no body.
     Head,
     /// OPTIONS
     Options,
 }
 
 impl Method {
-    /// The method as it is written in a request line.
+    /// Returns the method as in a request line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -226,20 +225,20 @@ impl Method {
     }
 }
 
-/// Where the body of a request comes from.
+/// The source of a request's body.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Body {
-    /// The text itself.
+    /// Text.
     Text(String),
     /// Bytes in base64.
     Base64(String),
-    /// The path of a file, read once before the load.
+    /// Path of a file, which is read once before the load.
     File(String),
 }
 
 impl Body {
-    /// The bytes of a `base64` body.
+    /// Decodes a `base64` body.
     pub fn decode_base64(encoded: &str) -> Result<Vec<u8>, PlanError> {
         base64::engine::general_purpose::STANDARD
             .decode(encoded)
@@ -249,30 +248,30 @@ impl Body {
     }
 }
 
-/// What a right answer is.
+/// The check of a response.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// The statuses that are right; none: every status below 400.
+    /// Correct statuses. `None`: every status below 400.
     #[serde(default)]
     pub status: Option<Vec<u16>>,
 }
 
 impl Plan {
-    /// Reads a plan from its JSON form and checks it.
+    /// Parses a plan and checks it.
     ///
     /// # Errors
-    /// When the text is not JSON, a key is unknown, missing or of the wrong type, or a value cannot be used.
+    /// The text is not JSON, a key is unknown, missing or of the wrong type, or a value is invalid.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let plan: Self = serde_json::from_str(text).map_err(|error| PlanError::json(&error))?;
         plan.validate()?;
         Ok(plan)
     }
 
-    /// Reads a plan from a stream that may stay open: stops at the end of the plan and not at the end of the stream.
+    /// Reads a plan from a stream, which may stay open after the plan.
     ///
     /// # Errors
-    /// As [`Plan::from_json`], and when the stream cannot be read or ends early.
+    /// Those of [`Plan::from_json`], or the stream is unreadable or ends early.
     pub fn from_stream(stream: impl std::io::Read) -> Result<Self, PlanError> {
         let mut values = serde_json::Deserializer::from_reader(stream);
         let plan = Self::deserialize(&mut values).map_err(|error| PlanError::json(&error))?;
@@ -280,12 +279,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// How many threads share the load, those of other engines among them.
+    /// Returns the number of threads that share the load, including other engines.
     pub fn all_threads(&self) -> usize {
         self.part.map_or(self.threads, |part| part.of)
     }
 
-    /// The URLs of requests: one, or those of `targets`.
+    /// Returns the URLs: `target`, or those of `targets`.
     pub fn urls(&self) -> &[String] {
         if self.targets.is_empty() {
             std::slice::from_ref(&self.target)
@@ -294,10 +293,10 @@ impl Plan {
         }
     }
 
-    /// The parts of each of [`Self::urls`].
+    /// Parses each of [`Self::urls`].
     ///
     /// # Errors
-    /// When one is none of the URLs that [`Target::parse`] takes.
+    /// Those of [`Target::parse`].
     pub fn parsed_targets(&self) -> Result<Vec<Target>, PlanError> {
         let key = if self.targets.is_empty() {
             "target"
@@ -305,18 +304,16 @@ impl Plan {
             "targets"
         };
         let urls = self.urls().iter();
-        urls.map(|url| Target::parse(url).map_err(|error| error.about(key)))
+        urls.map(|url| Target::parse(url).map_err(|error| error.with_key(key)))
             .collect()
     }
 
-    /// Checks every value that its type alone does not.
+    /// Checks the values.
     ///
     /// # Errors
-    /// The first key whose value cannot be used.
+    /// The first key with an invalid value.
     pub fn validate(&self) -> Result<(), PlanError> {
-        if self.schema != SCHEMA {
-            return Err(PlanError::value("schema", self.schema, "1"));
-        }
+        PlanError::reject_if(self.schema != SCHEMA, "schema", self.schema, "1")?;
         let targets = self.validate_targets()?;
         for target in &targets {
             self.validate_transport(target)?;
@@ -325,40 +322,34 @@ impl Plan {
         self.validate_scenario()?;
         self.load.validate()?;
         self.validate_pipeline()?;
-        if self.requests == Some(0) {
-            return Err(PlanError::value("requests", 0, "at least 1"));
-        }
-        if self.slowest > MAX_SLOWEST {
-            return Err(PlanError::value(
-                "slowest",
-                self.slowest,
-                format_args!("at most {MAX_SLOWEST}"),
-            ));
-        }
-        if self.request_log.as_deref() == Some("") {
-            return Err(PlanError::value(
-                "request_log",
-                "\"\"",
-                "the path of a file",
-            ));
-        }
+        PlanError::reject_if(self.requests == Some(0), "requests", 0, "at least 1")?;
+        PlanError::reject_if(
+            self.slowest > MAX_SLOWEST,
+            "slowest",
+            self.slowest,
+            format_args!("at most {MAX_SLOWEST}"),
+        )?;
+        PlanError::reject_if(
+            self.request_log.as_deref() == Some(""),
+            "request_log",
+            "\"\"",
+            "the path of a file",
+        )?;
         positive_seconds("duration_s", self.duration_s, 86_400.0 * 7.0)?;
         positive_seconds("timeout_s", self.timeout_s, 3_600.0)?;
-        if !(0.1..=10.0).contains(&self.interval_s) {
-            return Err(PlanError::value(
-                "interval_s",
-                self.interval_s,
-                "a number of seconds from 0.1 to 10",
-            ));
-        }
+        PlanError::reject_if(
+            !(0.1..=10.0).contains(&self.interval_s),
+            "interval_s",
+            self.interval_s,
+            "a number of seconds from 0.1 to 10",
+        )?;
         if let Some(statuses) = &self.check.status {
-            if statuses.is_empty() {
-                return Err(PlanError::value(
-                    "check.status",
-                    "[]",
-                    "at least one status, or null for every status below 400",
-                ));
-            }
+            PlanError::reject_if(
+                statuses.is_empty(),
+                "check.status",
+                "[]",
+                "at least one status, or null for every status below 400",
+            )?;
             if let Some(status) = statuses
                 .iter()
                 .find(|&&status| !(200..=599).contains(&status))
@@ -382,19 +373,18 @@ impl Plan {
             ));
         }
         if let Some(part) = self.part {
-            // Beyond it there are no threads of this load.
-            if part.first.saturating_add(self.threads) > part.of {
-                return Err(PlanError::value(
-                    "part.first",
-                    part.first,
-                    format_args!("at most {} less the threads, {}", part.of, self.threads),
-                ));
-            }
+            // The load has no further threads.
+            PlanError::reject_if(
+                part.first.saturating_add(self.threads) > part.of,
+                "part.first",
+                part.first,
+                format_args!("at most {} less the threads, {}", part.of, self.threads),
+            )?;
         }
         Ok(())
     }
 
-    /// One target, or several of one kind with a connection each.
+    /// Checks the targets: all have the same scheme, and each has a connection.
     fn validate_targets(&self) -> Result<Vec<Target>, PlanError> {
         let wrong =
             |found: &dyn Display, expected: &str| Err(PlanError::value("targets", found, expected));
@@ -430,7 +420,7 @@ impl Plan {
         if self.scenario.is_some() {
             return wrong(
                 &format_args!("{count} URLs beside a scenario"),
-                "one target, whose users do the scenario",
+                "one target for the scenario",
             );
         }
         let connections = self.load.connections();
@@ -443,31 +433,29 @@ impl Plan {
         Ok(targets)
     }
 
-    /// Whether a user leaves whose request has failed.
+    /// Returns whether a user leaves after a failed request.
     pub fn leaves_on_failure(&self) -> bool {
         let on_failure = self.scenario.as_ref().map(|scenario| scenario.on_failure);
         on_failure == Some(scenario::OnFailure::Leave)
     }
 
-    /// What the plan alone tells; `weir-scenario` sees to the rest.
+    /// Checks the scenario together with other keys. `weir-scenario` checks the scenario itself.
     fn validate_scenario(&self) -> Result<(), PlanError> {
         let Some(scenario) = &self.scenario else {
             return Ok(());
         };
-        if self.request != Request::default() {
-            return Err(PlanError::value(
-                "request",
-                "a request beside a scenario",
-                "one of the two",
-            ));
-        }
-        if self.target.contains(['?', '#']) {
-            return Err(PlanError::value(
-                "target",
-                format_args!("{:?}", self.target),
-                "a URL without a query, since it comes before the paths of the scenario",
-            ));
-        }
+        PlanError::reject_if(
+            self.request != Request::default(),
+            "request",
+            "a request beside a scenario",
+            "one of the two",
+        )?;
+        PlanError::reject_if(
+            self.target.contains(['?', '#']),
+            "target",
+            format_args!("{:?}", self.target),
+            "a URL without a query, which the paths of the scenario follow",
+        )?;
         scenario
             .all()
             .filter_map(|step| step.think)
@@ -477,30 +465,26 @@ impl Plan {
     fn validate_request(&self) -> Result<(), PlanError> {
         for (name, value) in &self.request.headers {
             let name_is_token = !name.is_empty() && name.bytes().all(is_token_byte);
-            if !name_is_token {
-                return Err(PlanError::value(
-                    "request.headers",
-                    format_args!("the name {name:?}"),
-                    "letters, digits and !#$%&'*+-.^_`|~",
-                ));
-            }
-            if value
-                .bytes()
-                .any(|byte| byte == b'\r' || byte == b'\n' || byte == 0)
-            {
-                return Err(PlanError::value(
-                    "request.headers",
-                    format_args!("the value {value:?} of {name}"),
-                    "a value of one line",
-                ));
-            }
-            if name.eq_ignore_ascii_case("transfer-encoding") {
-                return Err(PlanError::value(
-                    "request.headers",
-                    format_args!("the name {name:?}"),
-                    "no Transfer-Encoding: the body is sent with its Content-Length",
-                ));
-            }
+            PlanError::reject_if(
+                !name_is_token,
+                "request.headers",
+                format_args!("the name {name:?}"),
+                "letters, digits and !#$%&'*+-.^_`|~",
+            )?;
+            PlanError::reject_if(
+                value
+                    .bytes()
+                    .any(|byte| byte == b'\r' || byte == b'\n' || byte == 0),
+                "request.headers",
+                format_args!("the value {value:?} of {name}"),
+                "a value of one line",
+            )?;
+            PlanError::reject_if(
+                name.eq_ignore_ascii_case("transfer-encoding"),
+                "request.headers",
+                format_args!("the name {name:?}"),
+                "no Transfer-Encoding: the body is sent with its Content-Length",
+            )?;
         }
         match &self.request.body {
             Some(Body::Base64(encoded)) => Body::decode_base64(encoded).map(|_| ()),
@@ -525,7 +509,7 @@ fn positive_seconds(key: &'static str, found: f64, most: f64) -> Result<(), Plan
     ))
 }
 
-/// RFC 9110, section 5.6.2.
+/// Returns whether a byte is allowed in a token (RFC 9110, section 5.6.2).
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

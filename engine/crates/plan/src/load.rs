@@ -1,34 +1,34 @@
-//! How requests arrive: the two primitives, and what each may vary over time.
+//! The arrivals of requests: closed and open loads, and their profiles over time.
 
 use serde::Deserialize;
 
 use crate::{MAX_CONNECTIONS, PlanError};
 
-/// The most points of one profile.
+/// Maximum number of points of a profile.
 const MAX_POINTS: usize = 10_000;
-/// No profile's point and no user's pause lies beyond this.
-const LONGEST_S: f64 = 86_400.0 * 7.0;
+/// Maximum time of a profile's point, and maximum pause of a user.
+const MAX_S: f64 = 86_400.0 * 7.0;
 
-/// How requests arrive.
+/// The arrivals of requests.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Load {
-    /// A population of users that wait for their answers.
+    /// Users who wait for their responses.
     Closed(Closed),
-    /// Arrivals that wait for nobody.
+    /// Arrivals that do not wait for responses.
     Open(Open),
 }
 
 impl Load {
-    /// How many connections the load may have open at once.
+    /// Returns the maximum number of open connections.
     pub fn connections(&self) -> usize {
         match self {
-            Self::Closed(closed) => closed.most_users(),
+            Self::Closed(closed) => closed.max_users(),
             Self::Open(open) => open.connections,
         }
     }
 
-    /// Whether something is due by the clock, and not only by an answer.
+    /// Returns whether requests are due at times, and not only after responses.
     pub fn is_timed(&self) -> bool {
         match self {
             Self::Closed(closed) => !closed.is_plain(),
@@ -44,21 +44,21 @@ impl Load {
     }
 }
 
-/// A number that may change over time.
+/// A number over time.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(
     untagged,
     expecting = "expected a number or a list of points [t_s, value]"
 )]
 pub enum Profile {
-    /// The same all the time.
+    /// A constant.
     Constant(f64),
-    /// Linear between points (seconds, value); a step where two share a time; constant before the first and after the last.
+    /// Points (seconds, value), linear in between, constant before the first and after the last. Two points at one time make a step.
     Points(Vec<(f64, f64)>),
 }
 
 impl Profile {
-    /// The points; a constant is one.
+    /// Returns the points. A constant has one.
     pub fn points(&self) -> Vec<(f64, f64)> {
         match self {
             Self::Constant(value) => vec![(0.0, *value)],
@@ -66,71 +66,66 @@ impl Profile {
         }
     }
 
-    /// The largest value it ever has.
-    pub fn most(&self) -> f64 {
+    /// Returns the maximum value.
+    pub fn max(&self) -> f64 {
         self.points()
             .iter()
             .map(|&(_, value)| value)
             .fold(0.0, f64::max)
     }
 
-    fn validate(&self, key: &'static str, most: f64) -> Result<(), PlanError> {
+    fn validate(&self, key: &'static str, max: f64) -> Result<(), PlanError> {
         let points = self.points();
-        if points.is_empty() || points.len() > MAX_POINTS {
-            return Err(PlanError::value(
-                key,
-                format_args!("{} points", points.len()),
-                format_args!("a number, or 1 to {MAX_POINTS} points [t_s, value]"),
-            ));
-        }
+        PlanError::reject_if(
+            points.is_empty() || points.len() > MAX_POINTS,
+            key,
+            format_args!("{} points", points.len()),
+            format_args!("a number, or 1 to {MAX_POINTS} points [t_s, value]"),
+        )?;
         let mut before_s = 0.0;
         for &(t_s, value) in &points {
-            if !(before_s..=LONGEST_S).contains(&t_s) {
-                return Err(PlanError::value(
-                    key,
-                    format_args!("a point at {t_s} s after one at {before_s} s"),
-                    "points in the order of their times, from 0 s to 7 days",
-                ));
-            }
-            if !(0.0..=most).contains(&value) {
-                return Err(PlanError::value(
-                    key,
-                    value,
-                    format_args!("values from 0 to {most}"),
-                ));
-            }
+            PlanError::reject_if(
+                !(before_s..=MAX_S).contains(&t_s),
+                key,
+                format_args!("a point at {t_s} s after one at {before_s} s"),
+                "points in the order of their times, from 0 s to 7 days",
+            )?;
+            PlanError::reject_if(
+                !(0.0..=max).contains(&value),
+                key,
+                value,
+                format_args!("values from 0 to {max}"),
+            )?;
             before_s = t_s;
         }
-        if self.most() <= 0.0 {
-            return Err(PlanError::value(key, 0, "a value above 0"));
-        }
+        PlanError::reject_if(self.max() <= 0.0, key, 0, "a value above 0")?;
         Ok(())
     }
 }
 
-/// A closed load: users, a connection each, who ask again when they were answered.
+/// A closed load: users with one connection each, who send the next request after the response.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Closed {
-    /// Users without anything else to say about them.
+    /// A constant number of users.
     #[serde(default)]
     pub connections: Option<usize>,
-    /// Users over time, in place of `connections`.
+    /// Number of users over time, instead of `connections`.
     #[serde(default)]
     pub users: Option<Profile>,
-    /// How long a user pauses between an answer and the next request.
+    /// Pause between a response and the next request.
     #[serde(default)]
     pub think: Option<Think>,
-    /// Requests after which a user leaves.
+    /// Number of requests after which a user leaves.
     #[serde(default)]
     pub loops: Option<u64>,
-    /// The least time from one request's intended start to the next one's.
+    /// Minimum time between the intended starts of two requests of a user.
     #[serde(default)]
     pub pace_s: Option<f64>,
 }
 
 impl Closed {
-    /// Users over time.
+    /// Returns the number of users over time.
     pub fn profile(&self) -> Profile {
         match (&self.users, self.connections) {
             (Some(users), _) => users.clone(),
@@ -138,14 +133,14 @@ impl Closed {
         }
     }
 
-    /// Whether its users are there from the start to the end and ask again at once.
+    /// Returns whether the number of users is constant and they send requests without a pause.
     pub fn is_plain(&self) -> bool {
         let is_constant = matches!(self.users, None | Some(Profile::Constant(_)));
         is_constant && self.think.is_none() && self.loops.is_none() && self.pace_s.is_none()
     }
 
-    fn most_users(&self) -> usize {
-        self.profile().most().ceil() as usize
+    fn max_users(&self) -> usize {
+        self.profile().max().ceil() as usize
     }
 
     fn validate(&self) -> Result<(), PlanError> {
@@ -172,11 +167,9 @@ impl Closed {
         if let Some(think) = &self.think {
             think.validate("load.closed.think")?;
         }
-        if self.loops == Some(0) {
-            return Err(PlanError::value("load.closed.loops", 0, "at least 1"));
-        }
+        PlanError::reject_if(self.loops == Some(0), "load.closed.loops", 0, "at least 1")?;
         match self.pace_s {
-            Some(pace_s) if !(pace_s > 0.0 && pace_s <= LONGEST_S) => Err(PlanError::value(
+            Some(pace_s) if !(pace_s > 0.0 && pace_s <= MAX_S) => Err(PlanError::value(
                 "load.closed.pace_s",
                 pace_s,
                 "a number of seconds above 0",
@@ -186,13 +179,13 @@ impl Closed {
     }
 }
 
-/// How long a user pauses, drawn for each pause anew.
+/// The distribution of a user's pauses.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Think {
-    /// Always as long.
+    /// A constant.
     ConstantS(f64),
-    /// Between a shortest and a longest, each length as likely.
+    /// Uniform between these two.
     UniformS(f64, f64),
     /// Exponential, with this mean.
     ExponentialS(f64),
@@ -204,7 +197,7 @@ impl Think {
             Self::ConstantS(pause_s) | Self::ExponentialS(pause_s) => (pause_s, pause_s),
             Self::UniformS(shortest_s, longest_s) => (shortest_s, longest_s),
         };
-        if shortest_s >= 0.0 && shortest_s <= longest_s && longest_s <= LONGEST_S {
+        if shortest_s >= 0.0 && shortest_s <= longest_s && longest_s <= MAX_S {
             return Ok(());
         }
         Err(PlanError::value(
@@ -219,14 +212,14 @@ impl Think {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
-    /// Arrivals a second.
+    /// Arrivals per second.
     pub rate_rps: Profile,
-    /// How arrivals follow one another.
+    /// The arrival process.
     #[serde(default)]
     pub arrivals: Process,
-    /// The most connections; arrivals beyond them queue.
+    /// Maximum number of connections; further arrivals queue.
     pub connections: usize,
-    /// What arrives: a single request, or somebody with several.
+    /// A session per arrival. `None`: one request per arrival.
     #[serde(default)]
     pub session: Option<Session>,
 }
@@ -238,48 +231,46 @@ impl Open {
         let Some(session) = &self.session else {
             return Ok(());
         };
-        if session.requests == 0 {
-            return Err(PlanError::value(
-                "load.open.session.requests",
-                0,
-                "at least 1",
-            ));
-        }
+        PlanError::reject_if(
+            session.requests == 0,
+            "load.open.session.requests",
+            0,
+            "at least 1",
+        )?;
         session
             .think
             .map_or(Ok(()), |think| think.validate("load.open.session.think"))
     }
 }
 
-/// How arrivals follow one another.
+/// The arrival process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Process {
-    /// At even distances.
+    /// At constant distances.
     #[default]
     Constant,
-    /// Independently of one another.
+    /// A Poisson process.
     Poisson,
 }
 
-/// Somebody who arrives, asks several times and leaves.
+/// A user who arrives, sends several requests and leaves.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
-    /// How often.
+    /// Number of requests.
     pub requests: u64,
-    /// How long the pause is between an answer and the next request.
+    /// Pause between a response and the next request.
     #[serde(default)]
     pub think: Option<Think>,
 }
 
 fn validate_connections(key: &'static str, connections: usize) -> Result<(), PlanError> {
-    if connections == 0 || connections > MAX_CONNECTIONS {
-        return Err(PlanError::value(
-            key,
-            connections,
-            format_args!("a number from 1 to {MAX_CONNECTIONS}"),
-        ));
-    }
+    PlanError::reject_if(
+        connections == 0 || connections > MAX_CONNECTIONS,
+        key,
+        connections,
+        format_args!("a number from 1 to {MAX_CONNECTIONS}"),
+    )?;
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! What users do: several requests by weight, or steps in order. The types of the plan's key `scenario`.
+//! The types of the plan's key `scenario`: weighted requests, or steps in order.
 //!
-//! Types only: templates, pointers and regular expressions are text here. `weir-scenario` compiles them and says what is wrong.
-//! A **feeder** is a file of rows that templates take values from; a **variable** is a value that a step extracted from its answer.
-//! A **round** is one pass through the steps, or one weighted request.
+//! Templates, pointers and regular expressions are text here; `weir-scenario` compiles and checks them. A **feeder** is a file of rows with
+//! values for templates. A **variable** is a value that a step extracts from its response. A **round** is one pass through the steps, or one
+//! weighted request.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use serde::Deserialize;
 
 use crate::{Method, Think};
 
-/// Bytes of a body that are kept for checks and extractions, unless the scenario says otherwise.
+/// Default of [`Scenario::capture_bytes`].
 pub const DEFAULT_CAPTURE_BYTES: usize = 64 * 1024;
 
-/// Exactly one of `steps` and `requests`, and what they need.
+/// A scenario with either `steps` or `requests`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Done in this order by every user, over and over.
+    /// Steps that every user repeats in order.
     #[serde(default)]
     pub steps: Vec<Step>,
-    /// One of them each time, by weight.
+    /// Weighted requests, one of which a user chooses each time.
     #[serde(default)]
     pub requests: Vec<Step>,
-    /// Files of rows, by name.
+    /// Feeders by name.
     #[serde(default)]
     pub feeders: BTreeMap<String, Feeder>,
-    /// How long a user's cookies last.
+    /// Lifetime of a user's cookies.
     #[serde(default)]
     pub cookies: Cookies,
-    /// What a user does after a request that failed.
+    /// The action of a user after a failed request.
     #[serde(default)]
     pub on_failure: OnFailure,
-    /// Bytes of a body that are kept for checks and extractions.
+    /// Maximum bytes of a body for checks and extractions.
     #[serde(default = "default_capture_bytes")]
     pub capture_bytes: usize,
 }
@@ -42,33 +42,33 @@ fn default_capture_bytes() -> usize {
 }
 
 impl Scenario {
-    /// The steps, or the requests.
+    /// Returns the steps or the requests.
     pub fn all(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().chain(&self.requests)
     }
 }
 
-/// How long a user's cookies last.
+/// Lifetime of a user's cookies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cookies {
-    /// As long as the user.
+    /// Until the user leaves.
     #[default]
     User,
     /// Until the user's next round.
     Round,
-    /// Cookies are neither kept nor sent.
+    /// No cookies.
     Off,
 }
 
-/// What a user does after a request that failed.
+/// The action of a user after a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// It goes on.
+    /// The user continues.
     #[default]
     Continue,
-    /// It leaves, as after its last request.
+    /// The user leaves.
     Leave,
 }
 
@@ -76,119 +76,119 @@ pub enum OnFailure {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What results call it; method and path unless given.
+    /// Name in results; default: method and path.
     #[serde(default)]
     pub name: Option<String>,
-    /// How often it is chosen, beside the others; only among `requests`.
+    /// Weight of the choice; only for `requests`.
     #[serde(default)]
     pub weight: Option<u32>,
     /// The method.
     #[serde(default)]
     pub method: Method,
-    /// A template of path and query.
+    /// Template of path and query.
     pub path: String,
-    /// Names, and templates of values, sent in this order.
+    /// Header fields with templates of their values, in order.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    /// A template of the body.
+    /// Template of the body.
     #[serde(default)]
     pub body: Option<String>,
-    /// How long the user pauses after the answer; as the load says unless given.
+    /// Pause after the response; default: that of the load.
     #[serde(default)]
     pub think: Option<Think>,
-    /// Variables, and where in the answer their values are; only among `steps`.
+    /// Variables and their sources in the response; only for `steps`.
     #[serde(default)]
     pub extract: BTreeMap<String, Extract>,
-    /// What a right answer is.
+    /// The check of the response.
     #[serde(default)]
     pub check: StepCheck,
 }
 
-/// Where in an answer a value is.
+/// The source of a variable in a response.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Extract {
-    /// A JSON pointer (RFC 6901) into the body. A string gives its content, any other value its JSON.
+    /// A JSON pointer (RFC 6901) into the body. Yields the content of a string, or the JSON of another value.
     Json(String),
-    /// The first header of this name.
+    /// The first header field with this name.
     Header(String),
-    /// A regular expression on the body: its first group, or all of it where it has none.
+    /// A regular expression on the body. Yields its first group, or the whole match without groups.
     Regex(String),
 }
 
-/// What a right answer is. Every key that is given must hold.
+/// The check of a response. All given keys must hold.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepCheck {
-    /// The statuses that are right; none: every status below 400.
+    /// Correct statuses. `None`: every status below 400.
     #[serde(default)]
     pub status: Option<Vec<u16>>,
-    /// All of the body.
+    /// The complete body.
     #[serde(default)]
     pub body_equals: Option<String>,
     /// A part of the body.
     #[serde(default)]
     pub body_contains: Option<String>,
-    /// Regular expressions, each of which is found in the body.
+    /// Regular expressions that must match in the body.
     #[serde(default)]
     pub body_matches: Vec<String>,
-    /// Regular expressions, none of which is found in the body.
+    /// Regular expressions that must not match in the body.
     #[serde(default)]
     pub body_lacks: Vec<String>,
-    /// JSON pointers, and the values that must be there.
+    /// JSON pointers with their expected values.
     #[serde(default)]
     pub json: BTreeMap<String, serde_json::Value>,
-    /// The most bytes of the body.
+    /// Maximum bytes of the body.
     #[serde(default)]
     pub max_body_bytes: Option<u64>,
 }
 
-/// A file of rows, and the order in which rows are given out. Every load thread has rows of its own.
+/// A file of rows and their order. Each load thread has its own rows.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Feeder {
-    /// The form of the file.
+    /// Format of the file.
     pub format: FeederFormat,
-    /// The path of the file, read once before the load.
+    /// Path of the file, which is read once before the load.
     pub file: String,
-    /// The order.
+    /// Order of the rows.
     #[serde(default)]
     pub mode: FeederMode,
-    /// What happens when all rows were given out.
+    /// The action after the last row.
     #[serde(default)]
     pub at_end: AtEnd,
 }
 
-/// The form of a feeder's file.
+/// The format of a feeder's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FeederFormat {
-    /// Comma-separated values, the first line naming the columns (RFC 4180).
+    /// Comma-separated values with the columns' names in the first line (RFC 4180).
     Csv,
-    /// A JSON value a line.
+    /// One JSON value per line.
     JsonLines,
 }
 
-/// The order in which rows are given out.
+/// The order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FeederMode {
-    /// That of the file.
+    /// The order of the file.
     #[default]
     Sequential,
-    /// Any row each time.
+    /// A random row each time.
     Random,
-    /// Each row once, in another order each time around.
+    /// Each row once, in a new random order per pass.
     Shuffled,
 }
 
-/// What happens when all rows were given out.
+/// The action after the last row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AtEnd {
-    /// They are given out again.
+    /// The rows start again.
     #[default]
     Wrap,
-    /// A user that needs one stops.
+    /// A user that needs a row stops.
     Stop,
 }

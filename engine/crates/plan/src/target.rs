@@ -1,30 +1,29 @@
-//! The target's URL, taken apart. Not a general URL parser: `http://host[:port][/path][?query]`, the same with `https://`, or
-//! `unix:/path/to.sock[:/path[?query]]`, and nothing else.
+//! Parses a target's URL: `http://host[:port][/path][?query]`, the same with `https://`, or `unix:/path/to.sock[:/path[?query]]`.
 
 use crate::PlanError;
 
-/// The parts of a target that a request needs.
+/// A parsed target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// Name or address, without the brackets of an IPv6 address.
     pub host: String,
-    /// The port, 80 or with TLS 443 unless given.
+    /// Port; default: 80, or 443 with TLS.
     pub port: u16,
-    /// What the `Host` header says: host and, unless it is the scheme's own, port, as written.
+    /// Value of the `Host` header field: host, and the port unless it is the default of the scheme.
     pub authority: String,
     /// Path and query, at least `/`.
     pub path_and_query: String,
-    /// Whether it is spoken to through TLS.
+    /// Whether the connection uses TLS.
     pub is_tls: bool,
-    /// The path of its Unix socket, if it is one.
+    /// Path of the Unix socket, if the target is one.
     pub unix: Option<String>,
 }
 
 impl Target {
-    /// Takes a URL apart.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// When it is none of the three forms.
+    /// The URL has none of the three forms.
     pub fn parse(url: &str) -> Result<Self, PlanError> {
         let wrong = |expected: &str| PlanError::value("target", format_args!("{url:?}"), expected);
         if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
@@ -79,7 +78,7 @@ impl Target {
         })
     }
 
-    /// `/path/to.sock` and, behind the first `:/`, what is asked for. The host is `localhost`, as curl has it.
+    /// Parses `/path/to.sock` and, after the first `:/`, path and query. The host is `localhost`, as in curl.
     fn parse_unix(rest: &str) -> Option<Self> {
         let (path, path_and_query) = match rest.split_once(":/") {
             Some((path, rest)) => (path, format!("/{}", rest.split('#').next().unwrap_or(rest))),

@@ -22,7 +22,7 @@ fn several(urls: &str) -> String {
 }
 
 #[test]
-fn several_targets_are_what_one_is() {
+fn several_targets_parse() {
     let plan = Plan::from_json(&several("\"http://a/\", \"http://b:81/x\"")).unwrap();
     assert_eq!(plan.urls(), ["http://a/", "http://b:81/x"]);
     let targets = plan.parsed_targets().unwrap();
@@ -35,7 +35,7 @@ fn several_targets_are_what_one_is() {
 }
 
 #[test]
-fn the_smallest_plan_gets_the_documented_defaults() {
+fn smallest_plan_has_documented_defaults() {
     let plan = Plan::from_json(SMALLEST).unwrap();
     assert_eq!(plan.request.method, Method::Get);
     assert_eq!(plan.timeout_s, 2.0);
@@ -53,7 +53,7 @@ fn the_smallest_plan_gets_the_documented_defaults() {
 }
 
 #[test]
-fn the_plan_of_the_reference_page_is_read() {
+fn plan_of_the_reference_page_parses() {
     let text = r#"{"schema": 1, "target": "http://127.0.0.1:8080/bench/receive_data", "address": "127.0.0.1:8080",
         "request": {"method": "POST", "headers": [["Content-Type", "application/json"]], "body": {"text": "{}"}},
         "load": {"open": {"rate_rps": 100.5, "connections": 20}}, "duration_s": 10.0, "timeout_s": 2.0, "interval_s": 0.1,
@@ -74,7 +74,7 @@ fn the_plan_of_the_reference_page_is_read() {
 }
 
 #[test]
-fn an_unknown_key_is_named() {
+fn unknown_key_is_named() {
     assert!(message(&with("durations", "3")).contains("unknown field `durations`"));
     assert!(message(&with("request", r#"{"verb": "GET"}"#)).contains("unknown field `verb`"));
     let open = SMALLEST.replace("closed", "bursty");
@@ -82,7 +82,7 @@ fn an_unknown_key_is_named() {
 }
 
 #[test]
-fn a_wrong_type_says_what_was_found_and_expected() {
+fn wrong_type_is_described() {
     let error = message(&with("threads", "\"two\""));
     assert!(
         error.contains("invalid type: string \"two\", expected usize"),
@@ -91,13 +91,13 @@ fn a_wrong_type_says_what_was_found_and_expected() {
 }
 
 #[test]
-fn a_missing_key_is_named() {
+fn missing_key_is_named() {
     let error = message(&SMALLEST.replace("\"schema\": 1, ", ""));
     assert!(error.contains("missing field `schema`"), "{error}");
 }
 
 #[test]
-fn every_value_out_of_range_names_its_key() {
+fn value_out_of_range_names_its_key() {
     let cases = [
         (
             SMALLEST.replace("\"schema\": 1", "\"schema\": 2"),
@@ -166,7 +166,7 @@ fn every_value_out_of_range_names_its_key() {
         ),
         (
             with("pipeline", "2, \"keep_alive\": false"),
-            "key pipeline: found 2 beside keep_alive: false, expected 1, or connections that are kept",
+            "key pipeline: found 2 beside keep_alive: false, expected 1, or reused connections",
         ),
         (
             with(
@@ -248,7 +248,7 @@ fn loaded(load: &str) -> String {
 }
 
 #[test]
-fn users_come_in_every_documented_form() {
+fn closed_loads_parse() {
     let load = |text: &str| Plan::from_json(&loaded(text)).unwrap().load;
     assert!(!load(r#"{"closed": {"connections": 20}}"#).is_timed());
     assert!(!load(r#"{"closed": {"users": 20}}"#).is_timed());
@@ -273,7 +273,7 @@ fn users_come_in_every_documented_form() {
 }
 
 #[test]
-fn arrivals_come_in_every_documented_form() {
+fn open_loads_parse() {
     let text = loaded(
         r#"{"open": {"rate_rps": [[0, 10], [30, 100]], "arrivals": "poisson", "connections": 5,
             "session": {"requests": 3, "think": {"constant_s": 1}}}}"#,
@@ -296,7 +296,7 @@ fn arrivals_come_in_every_documented_form() {
 }
 
 #[test]
-fn a_load_that_cannot_be_used_names_its_key() {
+fn invalid_load_names_its_key() {
     let cases = [
         (r#"{"closed": {}}"#, "found neither users nor connections"),
         (
@@ -350,7 +350,7 @@ fn a_load_that_cannot_be_used_names_its_key() {
 }
 
 #[test]
-fn targets_are_taken_apart() {
+fn targets_parse() {
     let cases = [
         ("http://localhost", "localhost", 80, "localhost", "/"),
         (
@@ -394,7 +394,7 @@ fn targets_are_taken_apart() {
 }
 
 #[test]
-fn urls_that_cannot_be_used_are_refused() {
+fn invalid_urls_are_refused() {
     for url in [
         "",
         "localhost",
@@ -416,7 +416,7 @@ fn urls_that_cannot_be_used_are_refused() {
 }
 
 #[test]
-fn a_socket_and_tls_are_told_from_the_target() {
+fn socket_and_tls_come_from_the_target() {
     let parsed = |url| Target::parse(url).unwrap();
     assert!(parsed("https://a/").is_tls && !parsed("http://a/").is_tls);
     let unix = parsed("unix:/run/a.sock:/x");
@@ -427,7 +427,7 @@ fn a_socket_and_tls_are_told_from_the_target() {
 }
 
 #[test]
-fn transports_that_contradict_themselves_are_refused_by_their_key() {
+fn contradictory_transports_are_refused() {
     let https = |text: String| text.replace("http://", "https://");
     let cases = [
         (

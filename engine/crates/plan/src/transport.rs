@@ -1,4 +1,4 @@
-//! How connections are made: kept or not, from where, over what, and with which certificates.
+//! Connections: sockets, local addresses, pipelining and TLS.
 
 use std::net::IpAddr;
 
@@ -6,29 +6,29 @@ use serde::Deserialize;
 
 use crate::{Load, MAX_CONNECTIONS, MAX_PIPELINE, Plan, PlanError, Target};
 
-/// The longest path of a Unix socket: what the system's address holds, less its end.
+/// Maximum length of a Unix socket's path, without its final zero.
 const MAX_UNIX_PATH_BYTES: usize = 107;
 
-/// TLS, for an `https://` target. Paths are read once, before the load.
+/// TLS settings for an `https://` target. Files are read once, before the load.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// File of the authorities to trust instead of the system's, in PEM.
+    /// PEM file of trusted authorities, instead of the system's.
     #[serde(default)]
     pub ca: Option<String>,
-    /// File of the certificate to show to the server, in PEM; needs `key`.
+    /// PEM file of the client certificate; needs `key`.
     #[serde(default)]
     pub certificate: Option<String>,
-    /// File of its private key, in PEM.
+    /// PEM file of its private key.
     #[serde(default)]
     pub key: Option<String>,
-    /// Whether any certificate of the server is good enough.
+    /// Whether to accept any certificate of the server.
     #[serde(default)]
     pub insecure: bool,
-    /// The name to ask for and to look for in the certificate, instead of the URL's host.
+    /// Expected name of the server, instead of the URL's host.
     #[serde(default)]
     pub server_name: Option<String>,
-    /// Whether a connection may resume the session of one before it, as browsers do.
+    /// Whether a connection may resume an earlier session, as browsers do.
     #[serde(default = "default_resumption")]
     pub resumption: bool,
 }
@@ -51,7 +51,7 @@ impl Default for Tls {
 }
 
 impl Plan {
-    /// The Unix socket to connect to for a target, if any.
+    /// Returns the Unix socket of a target. Returns `None` if it has none.
     pub fn unix_path(&self, target: &Target) -> Option<String> {
         self.unix.clone().or_else(|| target.unix.clone())
     }
@@ -65,13 +65,12 @@ impl Plan {
             ));
         }
         if let Some(path) = self.unix.as_ref().or(target.unix.as_ref()) {
-            if path.is_empty() || path.len() > MAX_UNIX_PATH_BYTES || path.contains('\0') {
-                return Err(PlanError::value(
-                    "unix",
-                    format_args!("{path:?}"),
-                    format_args!("the path of a socket, of 1 to {MAX_UNIX_PATH_BYTES} bytes"),
-                ));
-            }
+            PlanError::reject_if(
+                path.is_empty() || path.len() > MAX_UNIX_PATH_BYTES || path.contains('\0'),
+                "unix",
+                format_args!("{path:?}"),
+                format_args!("the path of a socket, of 1 to {MAX_UNIX_PATH_BYTES} bytes"),
+            )?;
             if let Some(address) = self.address {
                 return Err(PlanError::value(
                     "address",
@@ -80,18 +79,17 @@ impl Plan {
                 ));
             }
         }
-        if self.kernel_timestamps && (self.unix.is_some() || target.unix.is_some()) {
-            return Err(PlanError::value(
-                "kernel_timestamps",
-                "true beside a Unix socket",
-                "false: the kernel stamps packets, of which a Unix socket has none",
-            ));
-        }
+        PlanError::reject_if(
+            self.kernel_timestamps && (self.unix.is_some() || target.unix.is_some()),
+            "kernel_timestamps",
+            "true beside a Unix socket",
+            "false: the kernel stamps packets, of which a Unix socket has none",
+        )?;
         self.validate_local_addresses(target)?;
         self.validate_tls(target)
     }
 
-    /// Several requests at a time are on connections that are kept, and of users who wait for nothing.
+    /// Checks that pipelining is on reused connections, with users who never pause.
     pub(crate) fn validate_pipeline(&self) -> Result<(), PlanError> {
         let depth = self.pipeline;
         if depth == 1 {
@@ -114,17 +112,16 @@ impl Plan {
             return Err(PlanError::value(
                 "pipeline",
                 format_args!("{depth} beside {beside}"),
-                "1, or connections that are kept and all ask the same without a pause",
+                "1, or reused connections with one request and no pauses",
             ));
         }
         let connections = self.load.connections();
-        if connections.saturating_mul(depth) > MAX_CONNECTIONS {
-            return Err(PlanError::value(
-                "pipeline",
-                format_args!("{depth} on each of {connections} connections"),
-                format_args!("at most {MAX_CONNECTIONS} requests at a time"),
-            ));
-        }
+        PlanError::reject_if(
+            connections.saturating_mul(depth) > MAX_CONNECTIONS,
+            "pipeline",
+            format_args!("{depth} on each of {connections} connections"),
+            format_args!("at most {MAX_CONNECTIONS} requests at a time"),
+        )?;
         Ok(())
     }
 
@@ -132,13 +129,12 @@ impl Plan {
         let Some(&first) = self.local_addresses.first() else {
             return Ok(());
         };
-        if self.unix.is_some() || target.unix.is_some() {
-            return Err(PlanError::value(
-                "local_addresses",
-                format_args!("{first} beside a Unix socket"),
-                "none: a Unix socket has no addresses",
-            ));
-        }
+        PlanError::reject_if(
+            self.unix.is_some() || target.unix.is_some(),
+            "local_addresses",
+            format_args!("{first} beside a Unix socket"),
+            "none: a Unix socket has no addresses",
+        )?;
         let is_of_family = |address: &&IpAddr| {
             self.address
                 .is_none_or(|to| to.is_ipv4() == address.is_ipv4())
@@ -162,13 +158,12 @@ impl Plan {
         let Some(tls) = &self.tls else {
             return Ok(());
         };
-        if !target.is_tls {
-            return Err(PlanError::value(
-                "tls",
-                format_args!("settings for {:?}", self.urls()[0]),
-                "none, or a target that begins with https://",
-            ));
-        }
+        PlanError::reject_if(
+            !target.is_tls,
+            "tls",
+            format_args!("settings for {:?}", self.urls()[0]),
+            "none, or a target that begins with https://",
+        )?;
         if tls.certificate.is_some() != tls.key.is_some() {
             let (given, missing) = if tls.key.is_none() {
                 ("a certificate without its key", "tls.key")
@@ -181,13 +176,12 @@ impl Plan {
                 "both tls.certificate and tls.key, or neither",
             ));
         }
-        if tls.insecure && tls.ca.is_some() {
-            return Err(PlanError::value(
-                "tls.insecure",
-                "true beside tls.ca",
-                "one of the two",
-            ));
-        }
+        PlanError::reject_if(
+            tls.insecure && tls.ca.is_some(),
+            "tls.insecure",
+            "true beside tls.ca",
+            "one of the two",
+        )?;
         Ok(())
     }
 }

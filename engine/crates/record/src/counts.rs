@@ -1,21 +1,21 @@
-//! Counters of one stretch of time, and the sums of several.
+//! Counters of one period, and their sums.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The connection could not be made.
+    /// The connection failed.
     Connect,
-    /// No whole answer in time.
+    /// The response was not complete in time.
     Timeout,
-    /// The connection ended with the answer missing or half there.
+    /// The connection ended before the response was complete.
     Reset,
-    /// What came is not HTTP.
+    /// The received bytes are not HTTP.
     Protocol,
-    /// A whole answer that is not the right one.
+    /// The response is complete, but its check failed.
     Check,
 }
 
@@ -29,7 +29,7 @@ impl ErrorKind {
         Self::Check,
     ];
 
-    /// The name it has in records.
+    /// Returns the name in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Connect => "connect",
@@ -44,31 +44,31 @@ impl ErrorKind {
 /// Failed requests by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ErrorCounts {
-    /// See [`ErrorKind::Connect`].
+    /// Failures of the kind [`ErrorKind::Connect`].
     pub connect: u64,
-    /// See [`ErrorKind::Timeout`].
+    /// Failures of the kind [`ErrorKind::Timeout`].
     pub timeout: u64,
-    /// See [`ErrorKind::Reset`].
+    /// Failures of the kind [`ErrorKind::Reset`].
     pub reset: u64,
-    /// See [`ErrorKind::Protocol`].
+    /// Failures of the kind [`ErrorKind::Protocol`].
     pub protocol: u64,
-    /// See [`ErrorKind::Check`].
+    /// Failures of the kind [`ErrorKind::Check`].
     pub check: u64,
 }
 
 impl ErrorCounts {
-    /// Counts one more.
+    /// Counts one failure.
     pub fn count(&mut self, kind: ErrorKind) {
         *self.of_mut(kind) += 1;
     }
 
-    /// How many of one kind.
+    /// Returns the number of failures of one kind.
     pub fn of(&self, kind: ErrorKind) -> u64 {
         let mut copy = *self;
         *copy.of_mut(kind)
     }
 
-    /// All of them.
+    /// Returns the number of all failures.
     pub fn total(&self) -> u64 {
         ErrorKind::ALL.iter().map(|&kind| self.of(kind)).sum()
     }
@@ -90,30 +90,30 @@ impl ErrorCounts {
     }
 }
 
-/// What happened in one stretch of time.
+/// The counts of one period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests that became due.
+    /// Number of requests that became due.
     pub due: u64,
-    /// Requests written.
+    /// Number of written requests.
     pub sent: u64,
-    /// Whole answers that were right.
+    /// Number of correct responses.
     pub ok: u64,
-    /// Failed requests.
+    /// Failed requests by kind.
     pub errors: ErrorCounts,
     /// Bytes of requests.
     pub bytes_sent: u64,
-    /// Bytes of answers, heads included.
+    /// Bytes of responses, heads included.
     pub bytes_received: u64,
 }
 
 impl Counts {
-    /// Whole answers: right ones, and those that failed their check.
+    /// Returns the number of complete responses, correct or not.
     pub fn completed(&self) -> u64 {
         self.ok + self.errors.check
     }
 
-    /// Adds another stretch of time, or another thread's.
+    /// Adds the counts of another period or thread.
     pub fn add(&mut self, other: &Self) {
         self.due += other.due;
         self.sent += other.sent;
@@ -124,7 +124,7 @@ impl Counts {
     }
 }
 
-/// Answers by status code: an array, since counting is on the hot path.
+/// Responses by status code: an array, because counting is on the hot path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusCounts(Box<[u64; 1000]>);
 
@@ -135,25 +135,25 @@ impl Default for StatusCounts {
 }
 
 impl StatusCounts {
-    /// Counts one answer; a status has at most three digits.
+    /// Counts one response. A status has at most three digits.
     #[inline]
     pub fn count(&mut self, status: u16) {
         self.0[usize::from(status).min(999)] += 1;
     }
 
-    /// Adds another thread's.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0.iter()) {
             *mine += theirs;
         }
     }
 
-    /// Answers that point elsewhere; 304 does not.
+    /// Returns the number of redirects, which exclude status 304.
     pub fn redirects(&self) -> u64 {
         self.0[300..400].iter().sum::<u64>() - self.0[304]
     }
 
-    /// The statuses that occurred.
+    /// Returns the statuses that occurred.
     pub fn to_map(&self) -> BTreeMap<String, u64> {
         self.0
             .iter()

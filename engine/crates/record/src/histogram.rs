@@ -1,4 +1,4 @@
-//! Histograms of nanoseconds and what is read off them.
+//! Histograms of nanoseconds, and their statistics.
 
 use base64::Engine as _;
 use hdrhistogram::serialization::{Serializer as _, V2Serializer};
@@ -7,22 +7,21 @@ use serde::Serialize;
 /// A histogram of nanoseconds.
 pub type Histogram = hdrhistogram::Histogram<u64>;
 
-/// One hour: what takes longer counts as this.
-const HIGHEST_NS: u64 = 3_600_000_000_000;
+/// One hour. Longer times count as this.
+const MAX_NS: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 const NS_PER_US: f64 = 1e3;
 
-/// An empty histogram of the form that all of weir's have: 1 ns to 1 h, three significant digits. It never grows; its 270 kB
-/// are touched only where values fall.
+/// Returns an empty histogram from 1 ns to 1 h with three significant digits. It never grows. Of its 270 kB it only touches the used parts.
 pub fn new_histogram() -> Histogram {
-    Histogram::new_with_bounds(1, HIGHEST_NS, SIGNIFICANT_DIGITS)
+    Histogram::new_with_bounds(1, MAX_NS, SIGNIFICANT_DIGITS)
         .unwrap_or_else(|_| unreachable!("the bounds are valid constants"))
 }
 
-/// HdrHistogram's V2 form, not compressed, in base64.
+/// Encodes a histogram in HdrHistogram's V2 format, not compressed, as base64.
 pub fn encode(histogram: &Histogram) -> String {
     let mut bytes = Vec::new();
-    // Writing to a vector fails only where usize has fewer bits than the form's lengths.
+    // Fails only if usize has fewer bits than the lengths of the format.
     if V2Serializer::new()
         .serialize(histogram, &mut bytes)
         .is_err()
@@ -32,20 +31,20 @@ pub fn encode(histogram: &Histogram) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-/// The clocks of a load, a histogram each. Response times are not among them: they are kept by interval and summed by the reader.
+/// Histograms of a load, except those of response times, which each interval has.
 #[derive(Debug, Clone)]
 pub struct Clocks {
     /// Last byte − actual write.
     pub service_time: Histogram,
     /// Actual write − intended start.
     pub schedule_lag: Histogram,
-    /// From the call to connect to the connection.
+    /// Time from the call of connect to the connection.
     pub connect_time: Histogram,
-    /// From the connection to the end of its TLS handshake; nothing without TLS.
+    /// Time from the connection to the end of the TLS handshake; empty without TLS.
     pub tls_handshake: Option<Histogram>,
     /// First byte − actual write.
     pub time_to_first_byte: Histogram,
-    /// End of the load − intended start, of what was not answered by then.
+    /// End of the load − intended start, of requests without a response.
     pub unanswered_age: Histogram,
 }
 
@@ -63,7 +62,7 @@ impl Default for Clocks {
 }
 
 impl Clocks {
-    /// Adds another thread's.
+    /// Adds the histograms of another thread.
     pub fn add(&mut self, other: &Self) {
         add(&mut self.service_time, &other.service_time);
         add(&mut self.schedule_lag, &other.schedule_lag);
@@ -76,13 +75,13 @@ impl Clocks {
     }
 }
 
-/// Adds a histogram of the same form.
+/// Adds a histogram with the same range.
 pub(crate) fn add(to: &mut Histogram, from: &Histogram) {
     let added = to.add(from);
     debug_assert!(added.is_ok(), "all histograms have the same bounds");
 }
 
-/// Statistics of one clock, in microseconds; none without samples.
+/// Statistics of a histogram, in microseconds; null without samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct Statistics {
@@ -100,9 +99,9 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Reads the statistics off a histogram.
+    /// Returns the statistics of a histogram.
     pub fn of(histogram: &Histogram) -> Self {
-        let reading = Reading(histogram);
+        let reading = Microseconds(histogram);
         Self {
             mean: reading.microseconds(histogram.mean()),
             stdev: reading.microseconds(histogram.stdev()),
@@ -119,7 +118,7 @@ impl Statistics {
     }
 }
 
-/// The statistics of one interval, in microseconds; none without samples.
+/// Statistics of one interval, in microseconds; null without samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct IntervalStatistics {
@@ -131,9 +130,9 @@ pub struct IntervalStatistics {
 }
 
 impl IntervalStatistics {
-    /// Reads the statistics off a histogram.
+    /// Returns the statistics of a histogram.
     pub fn of(histogram: &Histogram) -> Self {
-        let reading = Reading(histogram);
+        let reading = Microseconds(histogram);
         Self {
             mean: reading.microseconds(histogram.mean()),
             p50: reading.quantile(0.5),
@@ -144,9 +143,9 @@ impl IntervalStatistics {
     }
 }
 
-struct Reading<'a>(&'a Histogram);
+struct Microseconds<'a>(&'a Histogram);
 
-impl Reading<'_> {
+impl Microseconds<'_> {
     fn microseconds(&self, ns: f64) -> Option<f64> {
         (!self.0.is_empty()).then(|| ns / NS_PER_US)
     }
@@ -166,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn percentiles_are_monotone_and_the_mean_lies_among_them(values in proptest::collection::vec(0u64..10_000_000_000, 1..500)) {
+        fn percentiles_are_monotone(values in proptest::collection::vec(0u64..10_000_000_000, 1..500)) {
             let mut histogram = new_histogram();
             for &value in &values {
                 histogram.saturating_record(value);
@@ -180,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn an_encoded_histogram_is_read_back_the_same(values in proptest::collection::vec(0u64..10_000_000_000, 0..200)) {
+        fn encoding_round_trips(values in proptest::collection::vec(0u64..10_000_000_000, 0..200)) {
             let mut histogram = new_histogram();
             for &value in &values {
                 histogram.saturating_record(value);
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_without_samples_has_no_statistics() {
+    fn empty_histogram_has_no_statistics() {
         assert_eq!(Statistics::of(&new_histogram()), Statistics::default());
         let text = serde_json::to_string(&IntervalStatistics::of(&new_histogram())).unwrap();
         assert_eq!(
@@ -202,9 +201,9 @@ mod tests {
     }
 
     #[test]
-    fn more_than_an_hour_counts_as_an_hour() {
+    fn times_above_an_hour_saturate() {
         let mut histogram = new_histogram();
         histogram.saturating_record(u64::MAX);
-        assert_eq!(histogram.count_at(HIGHEST_NS), 1);
+        assert_eq!(histogram.count_at(MAX_NS), 1);
     }
 }

@@ -1,28 +1,28 @@
-//! One slice of time, as each thread saw it and as all of them together did.
+//! Intervals: the part of each thread, and their merging.
 
 use std::collections::BTreeMap;
 
 use crate::histogram::add;
 use crate::{Counts, Histogram, Interval, IntervalStatistics, encode};
 
-/// What one thread saw of one interval.
+/// One thread's part of an interval.
 #[derive(Debug)]
 pub struct IntervalPart {
-    /// The interval's place, from 0.
+    /// Index of the interval, from 0.
     pub index: u64,
-    /// When it began, since the load began.
+    /// Start of the part, since the start of the load.
     pub start_ns: u64,
-    /// When it ended.
+    /// End of the part.
     pub end_ns: u64,
-    /// What happened in it.
+    /// Counts of the part.
     pub counts: Counts,
-    /// Requests written and not answered, at its end.
+    /// Number of requests in flight at the end.
     pub in_flight: u64,
-    /// Requests due and not written, at its end.
+    /// Number of requests that were due but not written at the end.
     pub queued: u64,
-    /// How long ago the oldest request that is not answered was due, at its end.
+    /// Age of the oldest request without a response at the end.
     pub oldest_age_ns: u64,
-    /// Response times of what completed in it.
+    /// Response times of the requests that completed.
     pub response_time: Histogram,
 }
 
@@ -59,11 +59,11 @@ impl IntervalPart {
     }
 }
 
-/// Puts the threads' parts together: an interval is whole when every thread's part has come.
+/// Merges the parts of all threads. An interval is complete with the part of every thread.
 #[derive(Debug)]
 pub struct IntervalMerger {
     threads: usize,
-    /// How many intervals each of the threads had that are done.
+    /// Number of intervals of each thread that has ended.
     ended: Vec<u64>,
     waiting: BTreeMap<u64, (usize, IntervalPart)>,
     counts: Counts,
@@ -71,7 +71,7 @@ pub struct IntervalMerger {
 }
 
 impl IntervalMerger {
-    /// A merger of the parts of this many threads.
+    /// Returns a merger for this number of threads.
     pub fn new(threads: usize) -> Self {
         Self {
             threads,
@@ -82,8 +82,7 @@ impl IntervalMerger {
         }
     }
 
-    /// Takes a part. Gives the interval's record if it is whole now, and puts histograms that are not needed any more into
-    /// `spares`, not cleared.
+    /// Adds a part. Returns the interval's record once it is complete. Moves unused histograms to `spares` without clearing them.
     pub fn take(&mut self, part: IntervalPart, spares: &mut Vec<Histogram>) -> Option<Interval> {
         self.counts.add(&part.counts);
         add(&mut self.response_time, &part.response_time);
@@ -105,7 +104,7 @@ impl IntervalMerger {
         Some(record)
     }
 
-    /// A thread is done, which had so many intervals. Gives those that waited for it alone, in order.
+    /// Records the end of a thread with its number of intervals. Returns the intervals that waited only for this thread, in order.
     pub fn thread_ended(&mut self, intervals: u64) -> Vec<Interval> {
         self.ended.push(intervals);
         let whole: Vec<u64> = self
@@ -121,13 +120,13 @@ impl IntervalMerger {
             .collect()
     }
 
-    /// How many parts an interval has.
+    /// Returns the number of parts of an interval.
     fn expected(&self, index: u64) -> usize {
         let without = self.ended.iter().filter(|&&intervals| intervals <= index);
         self.threads - without.count()
     }
 
-    /// The intervals that some threads did not reach because they were stopped earlier, in order.
+    /// Returns the incomplete intervals, which some threads did not reach, in order.
     pub fn rest(&mut self) -> Vec<Interval> {
         std::mem::take(&mut self.waiting)
             .into_values()
@@ -135,7 +134,7 @@ impl IntervalMerger {
             .collect()
     }
 
-    /// The sums over all intervals.
+    /// Returns the sums over all intervals.
     pub fn totals(&self) -> (&Counts, &Histogram) {
         (&self.counts, &self.response_time)
     }
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_written_when_the_last_threads_part_has_come() {
+    fn interval_is_complete_with_its_last_part() {
         let mut merger = IntervalMerger::new(2);
         let mut spares = Vec::new();
         assert!(merger.take(part(0, 1, 5, &[1000]), &mut spares).is_none());
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_totals_are_the_sums_of_the_intervals() {
+    fn totals_are_sums_of_intervals() {
         let mut merger = IntervalMerger::new(1);
         for index in 0..10 {
             assert!(
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_done_is_not_waited_for() {
+    fn ended_thread_delays_no_interval() {
         let mut merger = IntervalMerger::new(2);
         let mut spares = Vec::new();
         // One thread has only the first interval; the other is ahead of it by one.

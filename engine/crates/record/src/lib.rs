@@ -1,34 +1,36 @@
-//! What a load leaves behind: histograms, intervals, the summary and its verdict, and the records of the NDJSON stream.
+//! The results of a load: histograms, intervals, the summary with its verdict, and the records of the NDJSON stream.
 //!
-//! A load thread counts into its own [`Counts`] and histograms; merging is the reader's business and happens elsewhere. The
-//! summary is computed once, here, and only formatted by others. No I/O: records are values that serialise themselves.
-//! Times are nanoseconds inside and microseconds in what is written for people (`_us`); see `docs/reference/engine.md`.
+//! Each load thread counts into its own [`Counts`] and histograms, and another thread merges them. This crate computes the summary; other
+//! code only formats it. The crate has no I/O: records are values that serialise themselves. Times are nanoseconds in the code and
+//! microseconds (`_us`) in records; see `docs/reference/engine.md`.
 
-mod answers;
 mod counts;
+mod fairness;
 mod histogram;
 mod interval;
-mod models;
 mod records;
 mod request_record;
-mod standstill;
+mod responses;
+mod slowest;
+mod stall;
 mod summary;
+mod until_failure;
 mod verdict;
 
-pub use answers::{Answers, FirstAnswer, Spread, SpreadStatistics};
 pub use counts::{Counts, ErrorCounts, ErrorKind, StatusCounts};
+pub use fairness::Fairness;
 pub use histogram::{Clocks, Histogram, IntervalStatistics, Statistics, encode, new_histogram};
 pub use interval::{IntervalMerger, IntervalPart};
-pub use models::{
-    BestSecond, Fairness, FirstFailure, SlowRequest, Slowest, TimeLine, UntilFailure,
-};
 pub use records::{EncodedHistograms, Event, Hello, Interval, Record, Stopped};
 pub use request_record::{Ending, RequestLogSummary, RequestRecord};
-pub use standstill::{LOOK_EVERY_NS, Moment, Standstill};
+pub use responses::{FirstResponse, Responses, Spread, SpreadStatistics};
+pub use slowest::{SlowRequest, Slowest, TimeLine};
+pub use stall::{CHECK_INTERVAL_NS, ClockReading, StallDetector};
 pub use summary::{
     Bytes, Generator, KernelTimestamps, Outcome, Requests, StepOutcome, StepSummary, Summary,
 };
+pub use until_failure::{BestSecond, FirstFailure, UntilFailure};
 pub use verdict::{BUSY_LIMIT, Ramp, Validity, Verdict};
 
-/// The version of the records' form.
+/// Version of the records.
 pub const SCHEMA: u32 = 1;

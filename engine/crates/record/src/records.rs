@@ -1,4 +1,4 @@
-//! The records of the NDJSON stream, in the form that `docs/reference/engine.md` describes.
+//! The records of the NDJSON stream; see `docs/reference/engine.md`.
 
 use serde::Serialize;
 
@@ -8,60 +8,60 @@ use crate::{ErrorCounts, IntervalStatistics, SlowRequest, Summary};
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "record", rename_all = "lowercase")]
 pub enum Record {
-    /// The connections of a load that is held are open.
+    /// The connections of a held load are open.
     Ready {
-        /// How many.
+        /// Number of connections.
         connected: u64,
-        /// When the load could begin, the server having had time to accept them all.
+        /// Earliest start, which gives the server time to accept all connections.
         soonest_monotonic_ns: u64,
     },
-    /// The clock has started.
+    /// The load has started.
     Hello(Hello),
-    /// One slice of time.
+    /// An interval has ended.
     Interval(Interval),
-    /// Something worth knowing happened.
+    /// Something noteworthy happened.
     Event(Event),
-    /// The load is over.
+    /// The load has ended.
     End {
-        /// What ended it.
+        /// Reason of the end.
         stopped: Stopped,
-        /// What came of it.
+        /// Summary of the load.
         summary: Box<Summary>,
-        /// The clocks' histograms.
+        /// Histograms of the load.
         histograms: EncodedHistograms,
         /// The slowest requests, the slowest first.
         slowest: Vec<SlowRequest>,
     },
 }
 
-/// How the load is run.
+/// How the engine makes the load.
 #[derive(Debug, Clone, Serialize)]
 pub struct Hello {
-    /// [`crate::SCHEMA`].
+    /// Version of the records: [`crate::SCHEMA`].
     pub schema: u32,
-    /// The engine's version.
+    /// Version of the engine.
     pub version: String,
-    /// The engine's process.
+    /// PID of the engine.
     pub pid: u32,
-    /// How sockets are driven.
+    /// Back end of the sockets.
     pub backend: &'static str,
-    /// How moments are waited for.
+    /// How threads wait for due times.
     pub wait: &'static str,
-    /// Whether answers arrive when the kernel receives them, or when they are read.
+    /// Whether a response arrives when the kernel receives it, or when the engine reads it.
     pub kernel_timestamps: bool,
-    /// Load threads.
+    /// Number of load threads.
     pub threads: usize,
-    /// CPUs bound to.
+    /// CPUs of the load threads.
     pub cpus: Vec<usize>,
-    /// Connections open when the clock started.
+    /// Number of open connections at the start.
     pub connected: u64,
-    /// CLOCK_MONOTONIC when the clock started.
+    /// CLOCK_MONOTONIC at the start.
     pub start_monotonic_ns: u64,
-    /// The time of day then.
+    /// Time of day at the start.
     pub start_unix_ns: u64,
 }
 
-/// What happened in one slice of time.
+/// The counts and times of one interval.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct Interval {
@@ -83,34 +83,34 @@ pub struct Interval {
     pub histogram: String,
 }
 
-/// Something worth knowing, at most once a second of each kind and thread.
+/// A noteworthy event. Each thread reports each kind at most once a second.
 #[derive(Debug, Clone, Serialize)]
 pub struct Event {
-    /// When, since the clock started.
+    /// Time since the start of the load.
     pub t_s: f64,
-    /// What: an error's kind, `stood still`, `clock` or `records`.
+    /// Kind of the event: an error's kind, `stalled`, `clock` or `records`.
     pub kind: &'static str,
-    /// More about it.
+    /// Details in words.
     pub detail: String,
 }
 
-/// What ended a load.
+/// The reason why a load ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopped {
-    /// Its time was over.
+    /// The duration was over.
     Duration,
-    /// All its requests, or all its users, were done.
+    /// All requests or all users were done.
     Complete,
-    /// A request failed, and the plan asked for no more after that.
+    /// A request failed, and the plan ends the load at the first failure.
     FirstFailure,
     /// SIGINT or SIGTERM.
     Signal,
-    /// Standard input was closed.
+    /// Standard input closed.
     Input,
 }
 
-/// The clocks' histograms in HdrHistogram's V2 form and base64.
+/// The histograms of a load in HdrHistogram's V2 format, as base64.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct EncodedHistograms {

@@ -1,22 +1,22 @@
-//! One request as a record of 64 bytes: what the request log is made of, described in `docs/reference/engine.md`.
+//! The request log's record of one request, in 64 bytes; see `docs/reference/engine.md`.
 
 use serde::Serialize;
 
 use crate::ErrorKind;
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// A whole answer that is right.
+    /// The response is complete and correct.
     Ok,
-    /// In one of these ways.
+    /// The request failed.
     Failed(ErrorKind),
-    /// It was in flight at the end of the load.
+    /// The request was in flight at the end of the load.
     Unanswered,
 }
 
 impl Ending {
-    /// The number that it has in records: failures have those from 1 on, in the order of [`ErrorKind::ALL`].
+    /// Returns the number in records. Failures are numbered from 1, in the order of [`ErrorKind::ALL`].
     fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -26,44 +26,44 @@ impl Ending {
     }
 }
 
-/// One request. Moments are nanoseconds since the load began, -1 where they never came.
+/// One request. Times are nanoseconds since the start of the load, or -1 if they were not reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestRecord {
-    /// When it was due.
+    /// Time when the request was due.
     pub intended_ns: i64,
-    /// When it was written.
+    /// Time when the request was written.
     pub written_ns: i64,
-    /// When its answer began.
+    /// Time of the response's first byte.
     pub first_byte_ns: i64,
-    /// When that was whole.
+    /// Time of the response's last byte.
     pub last_byte_ns: i64,
-    /// How long making its connection took, TLS included; 0 if that had carried a request before.
+    /// Time of making the connection, TLS included; 0 if the connection has carried a request before.
     pub connect_ns: i64,
-    /// Bytes of its answer, or of what came of it.
+    /// Received bytes of the response.
     pub received_bytes: u32,
-    /// Bytes of the body of its answer, if that was whole.
+    /// Bytes of the body of a complete response.
     pub body_bytes: u32,
-    /// Bytes of itself.
+    /// Bytes of the request.
     pub sent_bytes: u32,
-    /// The place of its connection among all of the load.
+    /// Index of the connection in the load.
     pub user: u32,
-    /// The step of a scenario, from 0.
+    /// Index of the scenario's step, from 0.
     pub step: u16,
-    /// The target of several, from 0.
+    /// Index of the target, from 0.
     pub target: u16,
-    /// The status of its answer, if that was whole.
+    /// Status of a complete response.
     pub status: u16,
-    /// How it ended.
+    /// The end of the request.
     pub ending: Ending,
 }
 
 impl RequestRecord {
-    /// Bytes of one record.
+    /// Size of a record.
     pub const BYTES: usize = 64;
-    /// The step of a request that failed before it was known.
+    /// The step of a request that failed before its step was known.
     pub const NO_STEP: u16 = u16::MAX;
 
-    /// The record, little endian.
+    /// Encodes the record, little endian.
     #[inline]
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -95,14 +95,14 @@ impl RequestRecord {
     }
 }
 
-/// What came of a request log.
+/// The result of a request log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RequestLogSummary {
-    /// Records in the file.
+    /// Number of records in the file.
     pub records: u64,
-    /// Records that are not, since the disk did not follow or took no more.
+    /// Number of lost records, because the disk was too slow or full.
     pub lost: u64,
-    /// Why it took no more.
+    /// The error after which the file took no more records.
     pub problem: Option<String>,
 }
 
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_of_a_record_has_its_place() {
+    fn fields_have_fixed_offsets() {
         let record = RequestRecord {
             intended_ns: 1,
             written_ns: -1,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_are_numbered_from_right_to_unanswered() {
+    fn endings_have_fixed_numbers() {
         let kinds = ErrorKind::ALL.map(|kind| Ending::Failed(kind).code());
         assert_eq!(kinds, [1, 2, 3, 4, 5]);
         assert_eq!((Ending::Ok.code(), Ending::Unanswered.code()), (0, 6));

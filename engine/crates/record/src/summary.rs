@@ -1,4 +1,4 @@
-//! The summary of one load, computed once and here.
+//! The summary of one load.
 
 use std::collections::BTreeMap;
 
@@ -6,77 +6,77 @@ use serde::{Serialize, Serializer};
 
 use crate::verdict::{Facts, Ramp, Verdict, judge};
 use crate::{
-    Answers, Clocks, Counts, EncodedHistograms, ErrorCounts, Fairness, FirstAnswer, Histogram,
-    RequestLogSummary, SCHEMA, SpreadStatistics, Standstill, Statistics, StatusCounts,
-    UntilFailure, encode, new_histogram,
+    Clocks, Counts, EncodedHistograms, ErrorCounts, Fairness, FirstResponse, Histogram,
+    RequestLogSummary, Responses, SCHEMA, SpreadStatistics, StallDetector, Statistics,
+    StatusCounts, UntilFailure, encode, new_histogram,
 };
 
-/// Everything the summary is computed from.
+/// The input of the summary.
 #[derive(Debug)]
 pub struct Outcome<'a> {
     /// The URL of the requests.
     pub target: &'a str,
-    /// The rate asked for, in an open loop.
+    /// The requested rate of an open loop.
     pub asked_rate_rps: Option<f64>,
-    /// The users who came one after the other, where each left after so many requests.
+    /// The ramp, if users arrive one after the other and leave after a number of requests.
     pub ramp: Option<Ramp>,
-    /// Whether each request makes its own connection: then making it is a part of the schedule lag.
+    /// Whether each request makes its own connection. The schedule lag then includes making it.
     pub connects_each: bool,
-    /// Whether a connection could not be made for want of a port of this machine.
+    /// Whether a connection failed because this machine had no free port.
     pub ports_used_up: bool,
-    /// The time that really passed.
+    /// The actual duration.
     pub duration_s: f64,
     /// Sums over all intervals and threads.
     pub counts: Counts,
-    /// Written and not answered when the load ended.
+    /// Number of requests in flight at the end of the load.
     pub unanswered: u64,
-    /// Due and not written when the load ended.
+    /// Number of requests that were due but not written at the end of the load.
     pub unsent: u64,
-    /// Answers by status.
+    /// Responses by status.
     pub status: StatusCounts,
-    /// Response times of all that completed.
+    /// Response times of all completed requests.
     pub response_time: &'a Histogram,
-    /// The other clocks.
+    /// The other histograms.
     pub clocks: &'a Clocks,
-    /// How long answers were, and how long they came.
-    pub answers: Answers,
-    /// The first of them, if there was one.
-    pub first_answer: Option<FirstAnswer>,
-    /// What came of the request log, if there is one.
+    /// Lengths of the responses, and times of reading them.
+    pub responses: Responses,
+    /// The first response, if there was one.
+    pub first_response: Option<FirstResponse>,
+    /// The result of the request log, if there is one.
     pub request_log: Option<RequestLogSummary>,
-    /// Requests by connection.
+    /// Numbers of requests per connection.
     pub fairness: Fairness,
-    /// What was reached before the first failure, where the load was to end there.
+    /// The results before the first failure, if the load ends there.
     pub until_failure: Option<UntilFailure>,
-    /// What came of each step of a scenario, in their order.
+    /// The outcomes of a scenario's steps, in order.
     pub steps: Option<Vec<StepOutcome>>,
-    /// What came of each target, where there are several.
+    /// The outcomes of the targets, if there are several.
     pub targets: Option<Vec<StepOutcome>>,
     /// The engine itself.
     pub generator: Generator,
-    /// How long it did not run.
-    pub standstill: Standstill,
+    /// Stalls of the engine.
+    pub stalls: StallDetector,
 }
 
-/// What one thread, or all of them, saw of a part of the load: a step of a scenario, or a target.
+/// The outcome of a part of the load: of a scenario's step, or of a target.
 #[derive(Debug, Clone)]
 pub struct StepOutcome {
-    /// Its name; a target's is its URL.
+    /// Name of the step, or URL of the target.
     pub name: String,
-    /// Requests written.
+    /// Number of written requests.
     pub sent: u64,
-    /// Whole answers that were right.
+    /// Number of correct responses.
     pub ok: u64,
-    /// Whole answers that were not.
+    /// Number of responses whose check failed.
     pub wrong: u64,
-    /// Requests without a whole answer, those in flight at the end excluded; of a target those too that it could not be connected to for.
+    /// Number of requests without a complete response, except those in flight at the end. For a target also failed connections.
     pub lost: u64,
-    /// Response times of the whole answers.
+    /// Response times of the complete responses.
     pub response_time: Histogram,
 }
 
 impl StepOutcome {
-    /// Nothing seen.
+    /// Returns an outcome without requests.
     pub fn new(name: String) -> Self {
         Self {
             name,
@@ -96,13 +96,13 @@ impl StepOutcome {
         self.wrong += u64::from(!is_right);
     }
 
-    /// Adds another thread's.
+    /// Adds the outcome of another thread.
     pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.ok += other.ok;
         self.wrong += other.wrong;
         self.lost += other.lost;
-        // The two count the same range: this cannot fail.
+        // Cannot fail: the two histograms have the same range.
         let _ = self.response_time.add(&other.response_time);
     }
 
@@ -137,7 +137,7 @@ pub struct TargetSummary {
     pub outcome: StepSummary,
 }
 
-/// Steps by name, as a map that keeps their order.
+/// Serialises steps as a map by name, in order.
 fn by_name<S: Serializer>(
     steps: &Option<Vec<(String, StepSummary)>>,
     serializer: S,
@@ -148,7 +148,7 @@ fn by_name<S: Serializer>(
     }
 }
 
-/// Where the requests went.
+/// Numbers of requests by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 pub struct Requests {
@@ -173,23 +173,23 @@ pub struct Bytes {
 /// The engine itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Generator {
-    /// Its version.
+    /// Version of the engine.
     pub version: String,
-    /// CPU of the process ÷ (wall × threads).
+    /// CPU time of the process ÷ (wall time × threads).
     pub cpu_fraction: f64,
-    /// Time spent handling events ÷ wall, spinning excluded; of the busiest thread.
+    /// Time of handling events ÷ wall time, without spinning, of the busiest thread.
     pub busy_fraction: f64,
-    /// The most memory it ever had (VmHWM).
+    /// Peak resident memory (VmHWM).
     pub peak_rss_bytes: u64,
-    /// Load threads.
+    /// Number of load threads.
     pub threads: usize,
-    /// CPUs bound to.
+    /// CPUs of the load threads.
     pub cpus: Vec<usize>,
-    /// What came of the kernel's stamps, where they were asked for.
+    /// Use of the kernel's time stamps, if the plan requests them.
     pub kernel_timestamps: Option<KernelTimestamps>,
 }
 
-/// Of how many whole answers the kernel's stamp says when the last byte came, and of how many it does not.
+/// Numbers of complete responses with and without a kernel time stamp of the last byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 pub struct KernelTimestamps {
@@ -198,7 +198,7 @@ pub struct KernelTimestamps {
 }
 
 impl KernelTimestamps {
-    /// The sums of two threads'.
+    /// Returns the sums of two threads.
     pub fn plus(self, other: Self) -> Self {
         Self {
             used: self.used + other.used,
@@ -207,7 +207,7 @@ impl KernelTimestamps {
     }
 }
 
-/// One load, in the form that others rely on.
+/// The summary of one load; see `docs/reference/engine.md`.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct Summary {
@@ -226,7 +226,7 @@ pub struct Summary {
     pub time_to_first_byte_us: Statistics,
     pub read_time_us: SpreadStatistics,
     pub bytes: Bytes,
-    pub first_answer: Option<FirstAnswer>,
+    pub first_response: Option<FirstResponse>,
     pub other_length: u64,
     pub generator: Generator,
     pub fairness: Fairness,
@@ -265,7 +265,7 @@ impl Outcome<'_> {
         let verdict = judge(&Facts {
             requests,
             redirects: self.status.redirects(),
-            standstill: self.standstill,
+            stalls: self.stalls,
             errors: counts.errors,
             ports_used_up: self.ports_used_up,
             is_until_failure: self.until_failure.is_some(),
@@ -292,14 +292,14 @@ impl Outcome<'_> {
             connect_time_us: Statistics::of(&self.clocks.connect_time),
             tls_handshake_us: self.clocks.tls_handshake.as_ref().map(Statistics::of),
             time_to_first_byte_us: Statistics::of(&self.clocks.time_to_first_byte),
-            read_time_us: self.answers.read_time.statistics(),
+            read_time_us: self.responses.read_time.statistics(),
             bytes: Bytes {
                 sent: counts.bytes_sent,
                 received: counts.bytes_received,
-                received_body: self.answers.body_bytes,
+                received_body: self.responses.body_bytes,
             },
-            first_answer: self.first_answer.clone(),
-            other_length: self.answers.other_length,
+            first_response: self.first_response.clone(),
+            other_length: self.responses.other_length,
             generator: self.generator.clone(),
             fairness: self.fairness,
             until_failure: self.until_failure.clone(),
@@ -319,7 +319,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// The histograms of all clocks.
+    /// Returns all histograms.
     pub fn histograms(&self) -> EncodedHistograms {
         EncodedHistograms {
             response_time_ns: encode(self.response_time),

@@ -1,77 +1,76 @@
-//! Whether a load's figures may be believed, and why not: each reason a fact, a threshold and a probable cause.
+//! The verdict on a load. Each reason has a fact, a threshold and a probable cause.
 
 use serde::Serialize;
 
-use crate::{ErrorCounts, ErrorKind, RequestLogSummary, Requests, Standstill};
+use crate::{ErrorCounts, ErrorKind, RequestLogSummary, Requests, StallDetector};
 
-/// A generator this busy is what is measured.
+/// Above this busy share, the load measures the generator itself.
 pub const BUSY_LIMIT: f64 = 0.85;
-/// An open loop that sends less than this share of the asked rate did not put the load on.
+/// An open loop below this share of the requested rate is suspect.
 const RATE_LIMIT: f64 = 0.99;
 /// Schedule lag beyond this share of the median response time distorts it.
 const LAG_LIMIT: f64 = 0.10;
 
-/// A throughput from this share of what the load itself allows says nothing about the target.
+/// From this share of the load's own maximum, the throughput says nothing about the target.
 const CAP_LIMIT: f64 = 0.95;
 
-/// Users who come one after the other and leave after so many requests: the target has no more of them to answer.
+/// Users who arrive one after the other and leave after a number of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ramp {
-    /// Users who come.
+    /// Number of users.
     pub users: f64,
-    /// From the start of the load until the last one comes.
+    /// Time from the start of the load to the arrival of the last user.
     pub within_s: f64,
-    /// Requests of each.
+    /// Number of requests per user.
     pub loops: u64,
 }
 
 impl Ramp {
-    /// The most requests a second that any target can answer, since the load lasts until the last user comes. That is a little before
-    /// the ramp ends: of few users, more can be answered.
-    fn most_rps(&self) -> f64 {
+    /// Returns the maximum throughput of any target: the load lasts until the last user arrives.
+    fn max_rps(&self) -> f64 {
         self.users * self.loops as f64 / self.within_s
     }
 }
 
-/// How far the figures may be believed.
+/// The validity of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Validity {
-    /// They may be.
+    /// The results are valid.
     Valid,
-    /// Something is off; read the reasons.
+    /// The results may be wrong; read the reasons.
     Suspect,
-    /// There is nothing to believe.
+    /// The results are useless.
     Invalid,
 }
 
-/// A judgement and its reasons.
+/// A verdict with its reasons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The worst that was found.
+    /// The worst validity of all reasons.
     pub validity: Validity,
-    /// What was found, a sentence each. A valid load may have some, too.
+    /// One sentence per reason. A valid load may have reasons, too.
     pub reasons: Vec<String>,
-    /// What sort of thing each reason is, whatever its figures are: whoever knows more than the generator may judge it again.
+    /// The kind of each reason, by which other programs may judge again.
     pub kinds: Vec<&'static str>,
 }
 
-/// What a verdict is based on.
+/// The input of a verdict.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
     pub(crate) requests: Requests,
-    /// Answers with a status of 300 to 399.
+    /// Number of redirects.
     pub(crate) redirects: u64,
-    pub(crate) standstill: Standstill,
+    pub(crate) stalls: StallDetector,
     pub(crate) errors: ErrorCounts,
-    /// A connection could not be made for want of a port of this machine.
+    /// Whether a connection failed because this machine had no free port.
     pub(crate) ports_used_up: bool,
-    /// The load was to end at the first failure.
+    /// Whether the load ends at the first failure.
     pub(crate) is_until_failure: bool,
-    /// The rate asked for, in an open loop.
+    /// The requested rate of an open loop.
     pub(crate) asked_rate_rps: Option<f64>,
     pub(crate) sent_rps: f64,
-    /// The load's users, if they come one after the other and leave.
+    /// The load's ramp of users, if it has one.
     pub(crate) ramp: Option<Ramp>,
     pub(crate) completed_rps: f64,
     pub(crate) busy_fraction: f64,
@@ -86,14 +85,14 @@ pub(crate) fn judge(facts: &Facts<'_>) -> Verdict {
         reasons: Vec::new(),
         kinds: Vec::new(),
     };
-    for (kind, reason) in facts.standstill.reasons() {
+    for (kind, reason) in facts.stalls.reasons() {
         verdict.add(kind, Validity::Invalid, reason);
     }
     let requests = &facts.requests;
     if requests.completed == 0 {
         verdict.add(
-            "no_answer", Validity::Invalid,
-            format!("no request was answered ({} were sent): the target does not serve, or the load is shorter than its response time", requests.sent),
+            "no_response", Validity::Invalid,
+            format!("no response arrived ({} requests were sent): the target does not serve, or the load is shorter than its response time", requests.sent),
         );
     }
     if requests.failed > 0 && facts.is_until_failure {
@@ -110,7 +109,7 @@ pub(crate) fn judge(facts: &Facts<'_>) -> Verdict {
             "redirects",
             Validity::Valid,
             format!(
-                "{} answers were redirects; they are not followed",
+                "{} responses were redirects, which weir does not follow",
                 facts.redirects
             ),
         );
@@ -120,7 +119,7 @@ pub(crate) fn judge(facts: &Facts<'_>) -> Verdict {
         None if facts.busy_fraction >= BUSY_LIMIT => verdict.add(
             "busy", Validity::Valid,
             format!(
-                "the generator was busy {:.0} % of the time (limit {:.0} %): it, and not the target, may be what limits the throughput; give it more CPUs to see",
+                "the generator was busy {:.0} % of the time (limit {:.0} %): it may limit the throughput instead of the target; give it more CPUs to see",
                 facts.busy_fraction * 100.0,
                 BUSY_LIMIT * 100.0
             ),
@@ -144,7 +143,7 @@ impl Verdict {
     }
 }
 
-/// The sort of thing that failures are: `ports` where this machine had none left, which is no failure of the target.
+/// Returns the kind of the failures: `ports` if this machine had no free port, which is no failure of the target.
 fn failure_kind(facts: &Facts<'_>) -> &'static str {
     if facts.ports_used_up {
         "ports"
@@ -164,7 +163,7 @@ fn failures(facts: &Facts<'_>) -> String {
         .max_by_key(|&kind| facts.errors.of(kind));
     let cause = match most {
         Some(ErrorKind::Connect) if facts.ports_used_up => {
-            "this machine's ports towards the target are used up, which is a limit of the generator and not of the target; give it more addresses to connect from (local_addresses, --bind)"
+            "this machine's ports towards the target are used up, which is a limit of the generator, not of the target; give it more addresses to connect from (local_addresses, --bind)"
         }
         Some(ErrorKind::Connect) => "the target refuses connections or its accept queue is full",
         Some(ErrorKind::Timeout) => "the target is slower than timeout_s, or stuck",
@@ -175,7 +174,7 @@ fn failures(facts: &Facts<'_>) -> String {
             "the target does not speak HTTP/1.1 on this port, or its framing is broken"
         }
         Some(ErrorKind::Check) | None => {
-            "the target answers with a wrong status; look at the statuses"
+            "the target responds with a wrong status; look at the statuses"
         }
     };
     format!(
@@ -192,7 +191,7 @@ fn judge_open(facts: &Facts<'_>, asked_rate_rps: f64, verdict: &mut Verdict) {
         verdict.add(
             "unsent", Validity::Suspect,
             format!(
-                "{} of {} requests were due and not sent by the end (limit 0): all connections were waiting for answers; the target cannot carry this rate, or the connections are too few",
+                "{} of {} requests were due and not sent by the end (limit 0): all connections were waiting for responses; the target cannot carry this rate, or the connections are too few",
                 requests.unsent, requests.intended
             ),
         );
@@ -201,7 +200,7 @@ fn judge_open(facts: &Facts<'_>, asked_rate_rps: f64, verdict: &mut Verdict) {
         verdict.add(
             "lower_bounds", Validity::Valid,
             format!(
-                "{quantile} and above are lower bounds: {} of {} requests had no answer by the end, and their times are not in the percentiles; a longer load makes their share smaller, unless the target falls behind",
+                "{quantile} and above are lower bounds: {} of {} requests had no response by the end, and their times are not in the percentiles; a longer load makes their share smaller, unless the target falls behind",
                 requests.unanswered + requests.unsent,
                 requests.intended
             ),
@@ -211,7 +210,7 @@ fn judge_open(facts: &Facts<'_>, asked_rate_rps: f64, verdict: &mut Verdict) {
         verdict.add(
             "rate", Validity::Suspect,
             format!(
-                "{:.1} requests a second were sent where {asked_rate_rps} were asked for (limit {:.0} %): the target, the connections or the generator cannot carry this rate",
+                "{:.1} requests per second were sent, {asked_rate_rps} were requested (limit {:.0} %): the target, the connections or the generator cannot carry this rate",
                 facts.sent_rps,
                 RATE_LIMIT * 100.0
             ),
@@ -221,7 +220,7 @@ fn judge_open(facts: &Facts<'_>, asked_rate_rps: f64, verdict: &mut Verdict) {
         verdict.add(
             "busy", Validity::Suspect,
             format!(
-                "the generator was busy {:.0} % of the time (limit {:.0} %): its own queueing is in the response times; give it more CPUs or ask for less",
+                "the generator was busy {:.0} % of the time (limit {:.0} %): its own queueing is in the response times; give it more CPUs or request a lower rate",
                 facts.busy_fraction * 100.0,
                 BUSY_LIMIT * 100.0
             ),
@@ -241,14 +240,14 @@ fn judge_open(facts: &Facts<'_>, asked_rate_rps: f64, verdict: &mut Verdict) {
 }
 
 fn judge_ramp(facts: &Facts<'_>, ramp: &Ramp, verdict: &mut Verdict) {
-    let most_rps = ramp.most_rps();
-    if facts.completed_rps < most_rps * CAP_LIMIT {
+    let max_rps = ramp.max_rps();
+    if facts.completed_rps < max_rps * CAP_LIMIT {
         return;
     }
     verdict.add(
         "load_cap", Validity::Suspect,
         format!(
-            "the load itself caps the throughput: {:.1} requests a second were answered, and {:.0} users who come within {:.1} s and ask {} times each bring about {most_rps:.1} to any server (limit {:.0} %); let them come faster or ask more often",
+            "the load itself caps the throughput: {:.1} requests per second were answered, and {:.0} users who arrive within {:.1} s and send {} requests each bring about {max_rps:.1} to any server (limit {:.0} %); let them arrive faster or send more requests",
             facts.completed_rps,
             ramp.users,
             ramp.within_s,
@@ -258,7 +257,7 @@ fn judge_ramp(facts: &Facts<'_>, ramp: &Ramp, verdict: &mut Verdict) {
     );
 }
 
-/// A log with gaps: what is in it is right, and so is all that is not taken from it.
+/// Reports gaps in the request log. They do not affect other results.
 fn judge_log(log: &RequestLogSummary, verdict: &mut Verdict) {
     let cause = match &log.problem {
         Some(problem) => format!("the file took no more ({problem})"),
@@ -275,8 +274,7 @@ fn judge_log(log: &RequestLogSummary, verdict: &mut Verdict) {
     );
 }
 
-/// The lowest percentile that requests without an answer may have passed: their times are at least what they had waited, so that
-/// a percentile is only a lower bound if more of them are missing than lie above it.
+/// Returns the lowest percentile that is a lower bound: more requests have no response than lie above it.
 fn lowest_bound(requests: &Requests) -> Option<&'static str> {
     let missing = (requests.unanswered + requests.unsent) as f64;
     [

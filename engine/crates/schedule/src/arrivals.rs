@@ -1,31 +1,31 @@
-//! Arrivals of an open load: the moment at which each request is due.
+//! Arrivals of an open load: the due time of each request.
 //!
-//! A cursor over the arrivals is a few numbers, so that a queue of arrivals that are due and not yet sent needs no memory: it is
-//! the distance between two cursors over the same stream. Every moment is the inverse of the cumulative rate, whose argument
-//! is an index (constant arrivals) or the sum of exponential numbers of mean 1 (a Poisson process).
+//! A cursor over the arrivals is a few numbers. So a queue of due requests needs no memory: it is the distance between two cursors over the
+//! same stream. Each due time is the inverse of the cumulative rate. Its argument is an index for constant arrivals, and a sum of
+//! exponential numbers with mean 1 for a Poisson process.
 
 use std::sync::Arc;
 
 use crate::{Curve, Random, Shard};
 
-/// Random streams of arrivals are numbered from here on, those of users from 0.
+/// First number of the random streams of arrivals. Those of users start at 0.
 const STREAMS: u64 = 1 << 62;
 
-/// A cursor over one shard's arrivals.
+/// A cursor over the arrivals of one shard.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrivals {
     rate: Arc<Curve>,
     shard: Shard,
-    process: Process,
+    process: Sequence,
     segment: usize,
     taken: u64,
     next_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Process {
+enum Sequence {
     Constant,
-    /// The shard's own stream, of an n-th of the rate: n of them together are one of the whole rate.
+    /// The shard's own stream with 1/n of the rate. All n streams together have the whole rate.
     Poisson {
         random: Random,
         area: f64,
@@ -33,18 +33,18 @@ enum Process {
 }
 
 impl Arrivals {
-    /// A cursor before the shard's first of even arrivals: the shard has those with an index ≡ k (mod n).
+    /// Returns a cursor over constant arrivals. The shard has the indices ≡ k (mod n).
     pub fn constant(rate: Arc<Curve>, shard: Shard) -> Self {
-        Self::new(rate, shard, Process::Constant)
+        Self::new(rate, shard, Sequence::Constant)
     }
 
-    /// A cursor before the first of the shard's share of a Poisson process.
+    /// Returns a cursor over the shard's part of a Poisson process.
     pub fn poisson(rate: Arc<Curve>, shard: Shard, seed: u64) -> Self {
         let random = Random::new(seed, STREAMS + shard.index(0));
-        Self::new(rate, shard, Process::Poisson { random, area: 0.0 })
+        Self::new(rate, shard, Sequence::Poisson { random, area: 0.0 })
     }
 
-    fn new(rate: Arc<Curve>, shard: Shard, process: Process) -> Self {
+    fn new(rate: Arc<Curve>, shard: Shard, process: Sequence) -> Self {
         let mut arrivals = Self {
             rate,
             shard,
@@ -57,19 +57,19 @@ impl Arrivals {
         arrivals
     }
 
-    /// When the next arrival is due; `u64::MAX` if none is to come.
+    /// Returns the due time of the next arrival, or `u64::MAX` if there is none.
     #[inline]
     pub fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
-    /// How many arrivals the cursor has passed.
+    /// Returns the number of passed arrivals.
     #[inline]
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Passes the next arrival and gives the moment it was due.
+    /// Passes the next arrival. Returns its due time.
     #[inline]
     pub fn take(&mut self) -> u64 {
         let due_ns = self.next_ns;
@@ -81,8 +81,8 @@ impl Arrivals {
     #[inline]
     fn advance(&mut self) {
         let area = match &mut self.process {
-            Process::Constant => self.shard.index(self.taken) as f64,
-            Process::Poisson { random, area } => {
+            Sequence::Constant => self.shard.index(self.taken) as f64,
+            Sequence::Poisson { random, area } => {
                 *area += random.exponential() * self.shard.of() as f64;
                 *area
             }
@@ -102,7 +102,7 @@ mod tests {
         Arc::new(Curve::new(points).unwrap())
     }
 
-    /// All moments before `end_s` of all shards, in order.
+    /// Returns the due times of all shards before `end_s`, in order.
     fn moments(rate: &Arc<Curve>, n: u64, end_s: f64, seed: Option<u64>) -> Vec<f64> {
         let mut all = Vec::new();
         for k in 0..n {
@@ -119,8 +119,7 @@ mod tests {
         all
     }
 
-    /// The largest distance between the distribution of values and the uniform one on 0..1, times the square root of their
-    /// number: above 1.95 once in a thousand (Kolmogorov).
+    /// Returns the Kolmogorov statistic against the uniform distribution on 0..1. It is above 1.95 once in a thousand.
     fn kolmogorov(values: &mut [f64]) -> f64 {
         values.sort_by(f64::total_cmp);
         let n = values.len() as f64;
@@ -132,7 +131,7 @@ mod tests {
         distance * n.sqrt()
     }
 
-    /// Gaps between Poisson arrivals in cumulative rate are exponential with mean 1.
+    /// Maps the gaps, which are exponential in cumulative rate, to the uniform distribution.
     fn uniform_gaps(moments: &[f64], rate: &Curve) -> Vec<f64> {
         let areas: Vec<f64> = moments.iter().map(|&t_s| rate.integral(t_s)).collect();
         areas
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_of_poisson_arrivals_are_exponential_at_any_rate_and_split() {
+    fn poisson_gaps_are_exponential() {
         let ramp = curve(&[(0.0, 100.0), (5.0, 2000.0), (10.0, 0.0), (12.0, 1000.0)]);
         for (rate, end_s) in [(curve(&[(0.0, 1000.0)]), 20.0), (ramp, 20.0)] {
             for n in [1, 3] {
@@ -154,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn the_goodness_of_fit_test_fails_for_arrivals_that_are_not_poisson() {
+    fn constant_arrivals_fail_the_poisson_test() {
         let rate = curve(&[(0.0, 1000.0)]);
         let even = moments(&rate, 1, 20.0, None);
         assert!(kolmogorov(&mut uniform_gaps(&even, &rate)) > 10.0);
     }
 
     #[test]
-    fn counts_of_poisson_arrivals_in_windows_vary_as_much_as_their_mean() {
+    fn poisson_counts_have_variance_equal_to_mean() {
         let rate = curve(&[(0.0, 1000.0)]);
         let moments = moments(&rate, 2, 100.0, Some(7));
         let mut counts = vec![0.0; 1000];
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_of_a_poisson_process_do_not_repeat_each_other() {
+    fn poisson_shards_differ() {
         let rate = curve(&[(0.0, 1000.0)]);
         let moments = moments(&rate, 4, 10.0, Some(1));
         let alike = moments.windows(2).filter(|pair| pair[0] == pair[1]).count();
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn two_cursors_over_a_stream_see_the_same() {
+    fn cursors_over_a_stream_agree() {
         let rate = curve(&[(0.0, 10.0), (1.0, 100.0)]);
         let mut ahead = Arrivals::poisson(rate, Shard::WHOLE, 5);
         let mut behind = ahead.clone();
@@ -205,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_shards_of_a_stream_together_are_the_stream(from in 1.0f64..1e5, to in 1.0f64..1e5, n in 1u64..9) {
+        fn shards_add_up_to_the_stream(from in 1.0f64..1e5, to in 1.0f64..1e5, n in 1u64..9) {
             let rate = curve(&[(0.0, from), (0.01, to)]);
             let whole = moments(&rate, 1, 0.02, None);
             prop_assert_eq!(moments(&rate, n, 0.02, None), whole);

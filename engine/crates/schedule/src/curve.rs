@@ -1,23 +1,22 @@
-//! A quantity over time, linear between points: users, or arrivals a second.
+//! A quantity over time, linear between points: users, or arrivals per second.
 //!
-//! What is asked of it has closed forms, so that no error adds up: its integral, the inverse of that, and when it lies above a
-//! level.
+//! Its integral, the inverse integral and the times above a level have closed forms, so no error accumulates.
 
 const NS_PER_S: f64 = 1e9;
 
-/// From one point to the next.
+/// The line from one point to the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Segment {
+struct Line {
     start_s: f64,
-    /// Infinite for the last.
+    /// Infinite for the last segment.
     length_s: f64,
     from: f64,
     to: f64,
-    /// The integral up to its start.
+    /// The integral up to the start of the segment.
     before: f64,
 }
 
-impl Segment {
+impl Line {
     fn slope(&self) -> f64 {
         if self.from == self.to {
             0.0
@@ -26,7 +25,7 @@ impl Segment {
         }
     }
 
-    /// The integral from its start to so many seconds later.
+    /// Returns the integral from the start to `elapsed_s` later.
     fn area(&self, elapsed_s: f64) -> f64 {
         elapsed_s * (self.from + self.slope() * elapsed_s / 2.0)
     }
@@ -36,13 +35,13 @@ impl Segment {
     }
 }
 
-/// See the module's description. Values are never negative.
+/// A piecewise linear curve without negative values.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Curve(Vec<Segment>);
+pub struct Curve(Vec<Line>);
 
 impl Curve {
-    /// The curve through points (seconds, value): constant before the first and after the last, a step where two share a time.
-    /// Nothing unless times are in order and values are finite and not negative.
+    /// Returns the curve through points (seconds, value), constant before the first and after the last. Two points at one time make a step.
+    /// Returns `None` unless times are in order and values are finite and not negative.
     pub fn new(points: &[(f64, f64)]) -> Option<Self> {
         let (&(first_s, first), &(last_s, last)) = (points.first()?, points.last()?);
         let is_ordered = points.windows(2).all(|pair| pair[0].0 <= pair[1].0);
@@ -61,7 +60,7 @@ impl Curve {
             if start_s == end_s {
                 continue;
             }
-            let segment = Segment {
+            let segment = Line {
                 start_s,
                 length_s: end_s - start_s,
                 from,
@@ -76,7 +75,7 @@ impl Curve {
         Some(Self(segments))
     }
 
-    /// The integral from 0 to a moment.
+    /// Returns the integral from 0 to `until_s`.
     pub fn integral(&self, until_s: f64) -> f64 {
         let index = self.0.partition_point(|segment| segment.start_s <= until_s);
         self.0.get(index.saturating_sub(1)).map_or(0.0, |segment| {
@@ -84,8 +83,8 @@ impl Curve {
         })
     }
 
-    /// The first moment, in nanoseconds, after which the integral is above `area`; `u64::MAX` if that is never so. `segment` is
-    /// where to begin to look, and is moved on: 0 for the first of growing areas, and from then on what the last one left.
+    /// Returns the time in nanoseconds after which the integral is above `area`, or `u64::MAX` if it never is. `segment` is a hint that this
+    /// function advances: pass 0 for the first of growing areas.
     #[inline]
     pub fn inverse_integral_ns(&self, area: f64, segment: &mut usize) -> u64 {
         while let Some(next) = self.0.get(*segment + 1) {
@@ -100,7 +99,7 @@ impl Curve {
         let root = if slope == 0.0 {
             here.from
         } else {
-            // In the form that neither divides by the slope nor takes the difference of two like numbers.
+            // This form neither divides by the slope nor subtracts two similar numbers.
             (here.from * here.from + 2.0 * slope * rest).max(0.0).sqrt()
         };
         let divisor = here.from + root;
@@ -115,8 +114,7 @@ impl Curve {
         (here.start_s * NS_PER_S + elapsed_ns.min(here.length_s * NS_PER_S)) as u64
     }
 
-    /// The next stretch, in nanoseconds, in which the value is above `level`: the first that ends after `from_ns`, cut there. Its
-    /// end is `u64::MAX` if it has none.
+    /// Returns the next period, in nanoseconds from `from_ns` on, in which the value is above `level`. An endless period ends at `u64::MAX`.
     pub fn next_above(&self, level: f64, from_ns: u64) -> Option<(u64, u64)> {
         let mut stretch: Option<(u64, u64)> = None;
         for segment in &self.0 {
@@ -134,9 +132,9 @@ impl Curve {
     }
 }
 
-/// The part of a segment in which it is above a level.
-fn above(segment: &Segment, level: f64) -> Option<(u64, u64)> {
-    let Segment { from, to, .. } = *segment;
+/// Returns the part of a segment above a level.
+fn above(segment: &Line, level: f64) -> Option<(u64, u64)> {
+    let Line { from, to, .. } = *segment;
     if from <= level && to <= level {
         return None;
     }
@@ -152,7 +150,7 @@ fn above(segment: &Segment, level: f64) -> Option<(u64, u64)> {
         segment.end_s()
     };
     let start_ns = (start_s * NS_PER_S).round() as u64;
-    // The conversion saturates: no end is the largest number.
+    // The conversion saturates: an endless period ends at the largest number.
     let end_ns = (end_s * NS_PER_S).round() as u64;
     (start_ns < end_ns).then_some((start_ns, end_ns))
 }

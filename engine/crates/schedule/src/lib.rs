@@ -1,7 +1,7 @@
-//! When requests are due, and whose they are.
+//! The due times of requests, and their distribution over threads and machines.
 //!
-//! Arithmetic only: no clock, no I/O, no randomness that a seed does not give. Time is a number of nanoseconds since the load began.
-//! An *index* is a request's place in the whole load, from 0; a *shard* is one thread's (or machine's) part of it.
+//! Arithmetic without clock and I/O; random numbers come from a seed. Times are nanoseconds since the start of the load. An *index* is a
+//! request's number in the whole load, from 0. A *shard* is the part of one thread or machine.
 
 mod arrivals;
 mod curve;

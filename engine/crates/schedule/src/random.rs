@@ -1,37 +1,37 @@
-//! Reproducible randomness: the same seed gives the same load.
+//! Reproducible random numbers: the same seed makes the same load.
 
-/// A stream of numbers (SplitMix64: Steele, Lea and Flood, 2014). Eight bytes, so that every user can have one of its own, and
-/// what one user draws does not depend on when the others do.
+/// A stream of random numbers (SplitMix64: Steele, Lea and Flood, 2014). It has eight bytes, so each user has its own, independent of the
+/// order in which users run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Random(u64);
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Random {
-    /// Stream number `stream` of a seed.
+    /// Returns stream number `stream` of a seed.
     pub fn new(seed: u64, stream: u64) -> Self {
         Self(mix(mix(seed.wrapping_add(STEP)) ^ stream.wrapping_mul(STEP)))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         mix(self.0)
     }
 
-    /// A number below `count`, which is not 0. What is unequal about them is less than `count` / 2^64.
+    /// Returns a number below `count`, which must not be 0. The bias is less than `count` / 2^64.
     #[inline]
     pub fn below(&mut self, count: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(count)) >> 64) as u64
     }
 
-    /// A number above 0 and at most 1, in steps of 2^-53.
+    /// Returns a number above 0 and at most 1, in steps of 2^-53.
     pub fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number from an exponential distribution with mean 1.
+    /// Returns a number from the exponential distribution with mean 1.
     pub fn exponential(&mut self) -> f64 {
         -self.unit().ln()
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_same_numbers_and_another_gives_others() {
+    fn seed_determines_the_numbers() {
         let draw = |seed, stream| {
             let mut random = Random::new(seed, stream);
             [random.unit(), random.unit(), random.unit()]
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_streams_of_neighbours_are_not_alike() {
+    fn neighbouring_streams_are_uncorrelated() {
         // The correlation of two independent streams of n numbers is within 4 / sqrt(n) of 0.
         let (mut a, mut b) = (Random::new(7, 0), Random::new(7, 1));
         let n = 100_000;
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_below_is_about_as_frequent() {
+    fn numbers_below_are_uniform() {
         let mut random = Random::new(7, 0);
         let mut counts = [0_u32; 10];
         for _ in 0..100_000 {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_numbers_have_the_mean_and_the_deviation_of_their_distribution() {
+    fn exponential_numbers_have_mean_and_deviation_1() {
         let mut random = Random::new(3, 0);
         let n = 100_000;
         let drawn: Vec<f64> = (0..n).map(|_| random.exponential()).collect();

@@ -1,6 +1,6 @@
-//! How one load is shared among threads and machines without any of them talking to another.
+//! The distribution of one load over threads and machines, without communication between them.
 
-/// Part `k` of `n`.
+/// Part `k` of `n` of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
     k: u64,
@@ -8,15 +8,15 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// The whole load.
+    /// The whole load as one part.
     pub const WHOLE: Self = Self { k: 0, n: 1 };
 
-    /// Part `k` of `n`, or nothing unless `k < n`.
+    /// Returns part `k` of `n`. Returns `None` unless `k < n`.
     pub fn new(k: u64, n: u64) -> Option<Self> {
         (k < n).then_some(Self { k, n })
     }
 
-    /// The index in the whole load of this shard's request number `own`: the indices ≡ k (mod n), in order.
+    /// Returns the index in the whole load of this shard's request number `own`. A shard has the indices ≡ k (mod n).
     ///
     /// ```
     /// use weir_schedule::Shard;
@@ -27,12 +27,12 @@ impl Shard {
         own * self.n + self.k
     }
 
-    /// How many parts there are.
+    /// Returns the number of parts.
     pub fn of(self) -> u64 {
         self.n
     }
 
-    /// How many of `total` things (connections, users, arrivals) are this shard's. The shards' counts add up to `total`.
+    /// Returns this shard's number of `total` connections, users or arrivals. The numbers of all shards add up to `total`.
     pub fn count(self, total: u64) -> u64 {
         total / self.n + u64::from(self.k < total % self.n)
     }
@@ -47,13 +47,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_shards_of_a_load_add_up_to_it(total in 0u64..1_000_000, n in 1u64..100) {
+        fn shards_add_up(total in 0u64..1_000_000, n in 1u64..100) {
             let sum: u64 = (0..n).map(|k| Shard::new(k, n).unwrap().count(total)).sum();
             prop_assert_eq!(sum, total);
         }
 
         #[test]
-        fn every_index_is_exactly_one_shards(total in 0u64..2_000, n in 1u64..50) {
+        fn each_index_has_one_shard(total in 0u64..2_000, n in 1u64..50) {
             let mut owners = vec![0u32; usize::try_from(total).unwrap()];
             for k in 0..n {
                 let shard = Shard::new(k, n).unwrap();
@@ -65,14 +65,14 @@ mod tests {
         }
 
         #[test]
-        fn shares_differ_by_at_most_one(total in 0u64..1_000_000, n in 1u64..100) {
+        fn counts_differ_by_at_most_one(total in 0u64..1_000_000, n in 1u64..100) {
             let counts: Vec<u64> = (0..n).map(|k| Shard::new(k, n).unwrap().count(total)).collect();
             prop_assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1);
         }
     }
 
     #[test]
-    fn a_shard_outside_its_load_does_not_exist() {
+    fn shard_outside_the_load_is_none() {
         assert_eq!(Shard::new(3, 3), None);
         assert_eq!(Shard::new(0, 0), None);
     }

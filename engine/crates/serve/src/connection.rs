@@ -1,4 +1,4 @@
-//! One connection: what was received and not yet understood, what is to be sent and not yet written.
+//! One connection: its unparsed input and its unsent output.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
@@ -6,40 +6,39 @@ use std::time::Instant;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
-/// Answers that wait to be written. Beyond this nothing more is read from the connection, so that a client that does not read its
-/// answers stops being served instead of filling the memory.
+/// Maximum unsent output. Above it the server stops reading, so a client that does not read its responses cannot fill the memory.
 const MAX_PENDING_OUTPUT: usize = 1024 * 1024;
 
-/// How writing went.
+/// The result of writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flushed {
-    /// Everything is written.
-    All,
+pub enum FlushResult {
+    /// All output is sent.
+    Complete,
     /// The socket's buffer is full.
     Blocked,
-    /// The connection is gone.
-    Gone,
+    /// The connection has failed.
+    Failed,
 }
 
 /// One connection.
 pub struct Connection {
     pub socket: OwnedFd,
-    /// Bytes received that are not yet a whole request.
+    /// Received bytes without a complete request.
     pub input: Vec<u8>,
-    /// Answers, `output[written..]` still to be written.
+    /// Responses, of which `output[written..]` is unsent.
     pub output: Vec<u8>,
     written: usize,
-    /// No further request is read; closed once everything is written and nothing is delayed.
+    /// Whether the connection closes after its unsent and delayed responses. No further request is read.
     pub closing: bool,
-    /// The `100 Continue` of the current request was sent.
+    /// Whether `100 Continue` was sent for the current request.
     pub continued: bool,
-    /// Requests that wait for their time.
+    /// Number of delayed responses.
     pub delayed: usize,
-    /// The earliest and the latest that the last of them may be answered: answers of one connection keep the order of its requests.
+    /// Earliest and latest time of the last delayed response: the responses of a connection stay in order.
     pub last_due: Option<(Instant, Instant)>,
-    /// Tells this connection from an earlier one in the same slot.
+    /// Distinguishes this connection from an earlier one in the same slot.
     pub generation: u32,
-    /// What epoll was asked to report.
+    /// Events registered with epoll.
     pub interest: EventFlags,
 }
 
@@ -59,13 +58,13 @@ impl Connection {
         }
     }
 
-    /// Whether so much waits to be written that nothing more should be read.
+    /// Returns whether the unsent output is above its maximum.
     pub fn is_full(&self) -> bool {
         self.output.len() - self.written > MAX_PENDING_OUTPUT
     }
 
-    /// Writes what it can.
-    pub fn flush(&mut self) -> Flushed {
+    /// Sends as much output as possible.
+    pub fn flush(&mut self) -> FlushResult {
         while self.written < self.output.len() {
             match rustix::net::send(
                 self.socket.as_fd(),
@@ -74,12 +73,12 @@ impl Connection {
             ) {
                 Ok(count) => self.written += count,
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Flushed::Blocked,
-                Err(_) => return Flushed::Gone,
+                Err(Errno::AGAIN) => return FlushResult::Blocked,
+                Err(_) => return FlushResult::Failed,
             }
         }
         self.output.clear();
         self.written = 0;
-        Flushed::All
+        FlushResult::Complete
     }
 }

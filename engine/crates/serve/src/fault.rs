@@ -1,7 +1,6 @@
-//! Servers that misbehave in one chosen way, to see what a client makes of it.
+//! Servers with one chosen fault, for checks of a client's error handling.
 //!
-//! The faults that a well-behaved event loop cannot commit have a thread a connection here; `status-500` and `die-after` are answers of the
-//! ordinary loop in `server`.
+//! Most faults have one thread per connection here. `status-500` and `die-after` are responses of the event loop in `server`.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,10 +12,10 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, sockopt};
 
 use crate::request::{self, Parsed};
-use crate::server::is_closed;
-use crate::{Ended, Error, Listener};
+use crate::{Error, Listener, ServerEnd};
+use weir_sys::pipe::is_closed;
 
-/// Between two bytes of [`Fault::SlowDrip`]: an answer of 60 bytes takes 6 seconds, longer than any sensible timeout.
+/// Time between two bytes of [`Fault::SlowDrip`]: a response of 60 bytes takes 6 s, longer than usual timeouts.
 const DRIP_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) const GARBAGE: &[u8] = b"\x00\x01 this is not HTTP \xff\xfe\r\n\r\n";
@@ -25,40 +24,40 @@ pub(crate) const HALF: &[u8] =
 const STATUS_500: &[u8] =
     b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\n";
 
-/// A way to misbehave.
+/// A fault of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// Accepts a connection and closes it.
     Close,
-    /// Reads requests and never answers.
+    /// Reads requests and never responds.
     Silent,
-    /// Answers with what is not HTTP, then closes.
+    /// Responds with bytes that are not HTTP, then closes.
     Garbage,
-    /// Answers with half of what it announced, then closes.
+    /// Sends half of a response, then closes.
     Half,
-    /// Resets the connection in place of an answer.
+    /// Resets the connection in place of a response.
     Reset,
-    /// Answers every request with status 500.
+    /// Responds to every request with status 500.
     Status500,
-    /// Answers with a byte every 100 ms.
+    /// Responds with one byte every 100 ms.
     SlowDrip,
-    /// Serves well and ends after this many answers.
+    /// Responds without a fault and exits after this number of responses.
     DieAfter(u64),
 }
 
 impl Fault {
-    /// Whether the fault needs a thread and a socket of its own.
+    /// Returns whether the fault needs its own thread per connection.
     pub(crate) fn needs_raw_connection(self) -> bool {
         !matches!(self, Self::Status500 | Self::DieAfter(_))
     }
 }
 
-/// Accepts until `watch` is closed; every connection gets a thread.
+/// Accepts connections, with one thread each, until `watch` closes.
 pub fn serve(
     listener: &Listener,
     fault: Fault,
     watch: Option<BorrowedFd<'_>>,
-) -> Result<Ended, Error> {
+) -> Result<ServerEnd, Error> {
     loop {
         let mut waits = vec![PollFd::new(listener, PollFlags::IN)];
         if let Some(watch) = &watch {
@@ -71,29 +70,29 @@ pub fn serve(
         }
         let watch_is_ready = waits.get(1).is_some_and(|wait| !wait.revents().is_empty());
         if watch_is_ready && watch.is_some_and(is_closed) {
-            return Ok(Ended::WatchClosed);
+            return Ok(ServerEnd::WatchClosed);
         }
         if waits[0].revents().is_empty() {
             continue;
         }
-        // The listener does not block; what it accepts does.
+        // The listener does not block, but the accepted socket does.
         let Ok(socket) = rustix::net::accept_with(listener, SocketFlags::CLOEXEC) else {
             continue;
         };
         if fault == Fault::Close {
             continue;
         }
-        // Without a thread the connection is closed: a fault all the same.
+        // Without a thread the connection closes, which is a fault too.
         let _ = std::thread::Builder::new()
             .stack_size(64 * 1024)
             .spawn(move || {
-                // How the other side takes it is its own affair.
-                let _ = misbehave(TcpStream::from(socket), fault);
+                // An error of the client's side needs no handling.
+                let _ = serve_connection(TcpStream::from(socket), fault);
             });
     }
 }
 
-fn misbehave(mut stream: TcpStream, fault: Fault) -> std::io::Result<()> {
+fn serve_connection(mut stream: TcpStream, fault: Fault) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut input = Vec::new();
     while read_request(&mut stream, &mut input)? {
@@ -122,32 +121,32 @@ fn misbehave(mut stream: TcpStream, fault: Fault) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A whole answer that says that it failed.
-pub(crate) fn status_500(output: &mut Vec<u8>, is_head: bool) {
+/// Appends a complete response with status 500.
+pub(crate) fn write_status_500(output: &mut Vec<u8>, is_head: bool) {
     output.extend_from_slice(STATUS_500);
     if !is_head {
         output.extend_from_slice(b"fault");
     }
 }
 
-/// Lingering for no time makes close() send a reset.
+/// Makes close() send a reset.
 pub(crate) fn reset_on_close(socket: impl AsFd) {
-    // Refused only by what is no socket.
+    // Fails only if the descriptor is no socket.
     let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
 
-/// Sends what was written, then the end. Without reading on, unread bytes would turn the end into a reset.
+/// Closes the connection without a reset. Unread bytes would cause one, so this reads until the client closes.
 fn close(stream: &TcpStream) -> std::io::Result<()> {
     stream.shutdown(Shutdown::Write)?;
     std::io::copy(&mut &*stream, &mut std::io::sink()).map(drop)
 }
 
-/// Takes one whole request from the stream. False: the client closed.
+/// Reads one complete request. Returns false if the client has closed.
 fn read_request(stream: &mut TcpStream, input: &mut Vec<u8>) -> std::io::Result<bool> {
     let mut buffer = [0; 8192];
     loop {
         match request::parse(input) {
-            Parsed::Whole(request) => {
+            Parsed::Complete(request) => {
                 let length = request.length;
                 input.drain(..length);
                 return Ok(true);

@@ -1,22 +1,26 @@
 //! The test servers: HTTP/1.1 over plain TCP, on one thread.
 //!
-//! *Null* answers everything with a fixed small 200 and gives the highest rate that a load generator is checked against; *echo* answers with the
-//! request's body; *delay* answers after a fixed time, as a slow upstream does; *stall* stops answering at known times, and *times* takes a service time from a known
-//! distribution, with or without a queue before so many servers, so that a load generator's figures can be held against a closed form;
-//! *fault* misbehaves in one chosen way.
-//! They are instruments, not web servers: no TLS, no HTTP/2, no routing, no limits against hostile clients beyond a cap on memory.
+//! | server | response | purpose |
+//! |---|---|---|
+//! | *null* | a fixed small 200 | the highest rate of a load generator |
+//! | *echo* | the request's body | checks of bodies |
+//! | *delay* | a small 200 after a fixed time | a slow upstream |
+//! | *stall* | a small 200, none at known times | checks of coordinated omission |
+//! | *times* | a small 200 after a random service time, with or without a queue | checks against a closed form |
+//! | *fault* | one chosen fault | checks of error handling |
 //!
-//! The crate neither prints nor exits. A server ends when its `watch` descriptor (usually standard input) is closed by the other
-//! side, or when the process is killed.
+//! They are instruments, not web servers: no TLS, no HTTP/2, no routing. Their only limit for hostile clients is one on memory.
+//!
+//! The crate neither prints nor exits. A server ends when the other side closes its `watch` descriptor (usually standard input).
 
 mod connection;
+mod delayed;
 mod fault;
 mod listener;
 mod queue;
 mod request;
 mod server;
 mod service_time;
-mod waiting;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -25,61 +29,59 @@ use std::time::Duration;
 
 pub use fault::Fault;
 pub use listener::{DEFAULT_BACKLOG, Listener};
-pub use server::is_closed;
 pub use service_time::Distribution;
 
-/// What a server does with a request.
+/// The response of a server to a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Behaviour {
     /// A fixed small 200.
     Null,
     /// A 200 with the request's body and content type.
     Echo,
-    /// A fixed small 200 after this time, counted from the arrival of each whole request.
+    /// A fixed small 200 after this time, from the arrival of the complete request.
     Delay(Duration),
-    /// A fixed small 200, at once but for the last `length` of each `every`, counted from the start of the server: what comes then
-    /// is answered at its end.
+    /// A fixed small 200. Requests in the last `length` of each period `every` get it at the end of the period.
     Stall {
-        /// The period.
+        /// Length of a period, from the start of the server.
         every: Duration,
-        /// How long of each period nothing is answered.
+        /// Time without responses at the end of each period.
         length: Duration,
     },
-    /// A fixed small 200 after a service time of its own for each request.
+    /// A fixed small 200 after a random service time.
     Times {
-        /// What the service times are drawn from.
+        /// Distribution of the service times.
         distribution: Distribution,
-        /// So many are served at once and the others queue, first come, first served; None: however many come.
+        /// Maximum number of concurrent requests; further ones queue in order of arrival. `None`: unlimited.
         servers: Option<NonZeroUsize>,
-        /// What this share of the requests gets in place of its answer, when that is due: any fault but a slow drip and an end.
+        /// A fault in place of a response, when that is due, and its share of the requests. Not a slow drip or an exit.
         fault: Option<(Fault, f64)>,
-        /// Decides the draws.
+        /// Seed of the random numbers.
         seed: u64,
     },
     /// A chosen fault.
     Fault(Fault),
 }
 
-/// Why a server stopped serving without a failure.
+/// The reason why a server stopped without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ServerEnd {
     /// The other side of the watched descriptor closed it.
     WatchClosed,
-    /// [`Fault::DieAfter`] answered its last request.
-    DiedAsAsked,
+    /// [`Fault::DieAfter`] sent its last response.
+    RequestLimit,
 }
 
-/// What can go wrong.
+/// An error of a server.
 #[derive(Debug)]
 pub enum Error {
-    /// Nothing can listen on this address.
+    /// The server cannot listen on this address.
     Listen(SocketAddr, std::io::Error),
     /// The event loop failed.
     Loop(std::io::Error),
 }
 
 impl Error {
-    /// The next thing to try.
+    /// Returns the next thing to try.
     pub fn hint(&self) -> String {
         match self {
             Self::Listen(address, error) if error.kind() == std::io::ErrorKind::AddrInUse => {

@@ -1,13 +1,13 @@
-//! A listening socket: bound before anybody is told its address.
+//! A listening socket.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 
-use crate::{Behaviour, Ended, Error};
+use crate::{Behaviour, Error, ServerEnd};
 
-/// As many connections as may wait to be accepted, unless said otherwise; the kernel lowers it to `net.core.somaxconn`.
+/// Default maximum number of connections that wait to be accepted. The kernel lowers it to `net.core.somaxconn`.
 pub const DEFAULT_BACKLOG: i32 = 4096;
 
 /// A bound and listening socket.
@@ -17,7 +17,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`; port 0 takes a free one. `backlog` connections may wait to be accepted.
+    /// Listens on `address`; port 0 chooses a free port. `backlog`: maximum number of connections that wait to be accepted.
     pub fn bind(address: SocketAddr, backlog: i32) -> Result<Self, Error> {
         let bound = || -> rustix::io::Result<Self> {
             let family = if address.is_ipv4() {
@@ -27,7 +27,7 @@ impl Listener {
             };
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
-            // Otherwise connections in TIME_WAIT keep the port from the next server for a minute.
+            // Otherwise connections in TIME_WAIT block the port for a minute.
             sockopt::set_socket_reuseaddr(&socket, true)?;
             net::bind(&socket, &address)?;
             net::listen(&socket, backlog)?;
@@ -37,17 +37,17 @@ impl Listener {
         bound().map_err(|error| Error::Listen(address, error.into()))
     }
 
-    /// The address clients connect to, with the port that was taken.
+    /// Returns the address for clients, with the chosen port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until the other side closes `watch`, if one is given.
+    /// Serves until the other side closes `watch`. `None`: serves until the process is killed.
     pub fn serve(
         self,
         behaviour: Behaviour,
         watch: Option<BorrowedFd<'_>>,
-    ) -> Result<Ended, Error> {
+    ) -> Result<ServerEnd, Error> {
         // 1024, the usual soft limit, is fewer than the connections of a load. accept() reports a hard limit that is too low.
         weir_sys::limits::raise_open_files(u64::MAX);
         match behaviour {

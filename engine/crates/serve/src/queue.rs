@@ -1,10 +1,10 @@
-//! A queue before so many servers, first come, first served: arithmetic only.
+//! A first-come, first-served queue with several servers: arithmetic, without a clock.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-/// The servers, each by the moment from which it is free.
+/// The servers, each as the time when it becomes free.
 #[derive(Debug)]
 pub(crate) struct Queue {
     servers: usize,
@@ -19,8 +19,7 @@ impl Queue {
         }
     }
 
-    /// When a request that arrives now and takes `service_time` is done: it is worked on by whichever server is free first. Calls come in
-    /// the order of arrival.
+    /// Returns the end of a request that arrives now and takes `service_time`. The first free server serves it. Call this in order of arrival.
     pub(crate) fn done_at(&mut self, now: Instant, service_time: Duration) -> Instant {
         let begins = if self.busy_until.len() < self.servers {
             now
@@ -40,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_wait_for_a_free_server_and_never_longer() {
+    fn requests_wait_for_a_free_server() {
         let (begin, second) = (Instant::now(), Duration::from_secs(1));
         let mut queue = Queue::new(2);
         let at = |seconds: u64| begin + Duration::from_secs(seconds);

@@ -1,64 +1,64 @@
-//! From bytes to requests: pure and stateless.
+//! A stateless parser of requests, without I/O.
 //!
-//! [`parse`] looks at everything received so far and either finds one whole request at its start or asks for more. A head is parsed again
-//! when its body arrives in pieces; that is cheaper than keeping state, because the requests of a benchmark arrive whole.
+//! [`parse`] finds one complete request at the start of the received bytes, or asks for more. It parses a head again after each part of the
+//! body. This is cheaper than a parser with state, because a benchmark's requests usually arrive complete.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// More headers than a benchmark sends; a request with more is refused.
+/// Maximum number of header fields; a request with more is refused.
 const MAX_HEADERS: usize = 64;
-/// A head larger than this is refused.
+/// Maximum size of a head; a larger one is refused.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// A body larger than this is refused, so that a client cannot take the machine's memory.
+/// Maximum size of a body; a larger one is refused, because it is held in memory.
 pub const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
-/// What the bytes so far amount to.
+/// The result of parsing the received bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
-    /// More bytes are needed. True: the client waits for `100 Continue` before it sends the body.
+    /// The request is incomplete. True: the client waits for `100 Continue` before it sends the body.
     Incomplete(bool),
-    /// Not HTTP/1.x, or beyond the limits: answer this status and close.
+    /// Not HTTP/1.x, or beyond a limit: the server responds with this status and closes.
     Refused(u16),
-    /// A whole request.
-    Whole(Request<'a>),
+    /// A complete request.
+    Complete(Request<'a>),
 }
 
-/// What becomes of the connection behind the answer.
+/// Whether the connection stays open after the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Persistence {
-    /// It stays open, as HTTP/1.1 has it.
-    Stays,
-    /// It stays open because an HTTP/1.0 client asked for it, who waits for its end unless the answer agrees.
-    StaysAsAsked,
-    /// It is closed.
-    Closes,
+    /// It stays open, the default of HTTP/1.1.
+    KeepAlive,
+    /// It stays open for an HTTP/1.0 client, which needs a header field in the response.
+    ExplicitKeepAlive,
+    /// It closes.
+    Close,
 }
 
 impl Persistence {
-    /// Whether another request may follow.
-    pub fn stays(self) -> bool {
-        self != Self::Closes
+    /// Returns whether another request may follow.
+    pub fn is_open(self) -> bool {
+        self != Self::Close
     }
 
-    /// What the answer says of it.
+    /// Returns the header field of the response.
     pub fn header(self) -> &'static str {
         match self {
-            Self::Stays => "",
-            Self::StaysAsAsked => "Connection: keep-alive\r\n",
-            Self::Closes => "Connection: close\r\n",
+            Self::KeepAlive => "",
+            Self::ExplicitKeepAlive => "Connection: keep-alive\r\n",
+            Self::Close => "Connection: close\r\n",
         }
     }
 }
 
-/// One whole request.
+/// One complete request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Bytes from the first of the head to the last of the body.
+    /// Bytes of head and body.
     pub length: usize,
-    /// What the client expects of the connection.
+    /// Whether the client expects the connection to stay open.
     pub persistence: Persistence,
-    /// A request with HEAD must get no body back.
+    /// Whether the method is HEAD: the response must have no body.
     pub is_head: bool,
     /// The value of Content-Type.
     pub content_type: Option<&'a [u8]>,
@@ -66,7 +66,7 @@ pub struct Request<'a> {
     pub body: Cow<'a, [u8]>,
 }
 
-/// Looks for one whole request at the start of `input`.
+/// Parses one request at the start of `input`.
 pub fn parse(input: &[u8]) -> Parsed<'_> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut head = httparse::Request::new(&mut headers);
@@ -80,8 +80,8 @@ pub fn parse(input: &[u8]) -> Parsed<'_> {
         Err(_) => return Parsed::Refused(400),
     };
     let mut persistence = match head.version {
-        Some(1) => Persistence::Stays,
-        _ => Persistence::Closes,
+        Some(1) => Persistence::KeepAlive,
+        _ => Persistence::Close,
     };
     let mut content_length = None;
     let mut chunked = false;
@@ -106,11 +106,11 @@ pub fn parse(input: &[u8]) -> Parsed<'_> {
             chunked = true;
         } else if name.eq_ignore_ascii_case("connection") {
             if contains_token(header.value, b"close") {
-                persistence = Persistence::Closes;
+                persistence = Persistence::Close;
             } else if contains_token(header.value, b"keep-alive") {
                 persistence = match head.version {
-                    Some(1) => Persistence::Stays,
-                    _ => Persistence::StaysAsAsked,
+                    Some(1) => Persistence::KeepAlive,
+                    _ => Persistence::ExplicitKeepAlive,
                 };
             }
         } else if name.eq_ignore_ascii_case("content-type") {
@@ -125,7 +125,7 @@ pub fn parse(input: &[u8]) -> Parsed<'_> {
         match dechunk(rest) {
             Chunked::Incomplete => return Parsed::Incomplete(expects_continue && rest.is_empty()),
             Chunked::Refused(status) => return Parsed::Refused(status),
-            Chunked::Whole(length, body) => (length, Cow::Owned(body)),
+            Chunked::Complete(length, body) => (length, Cow::Owned(body)),
         }
     } else {
         let length = content_length.unwrap_or(0);
@@ -137,7 +137,7 @@ pub fn parse(input: &[u8]) -> Parsed<'_> {
             None => return Parsed::Incomplete(expects_continue && rest.is_empty()),
         }
     };
-    Parsed::Whole(Request {
+    Parsed::Complete(Request {
         length: head_length + body_length,
         persistence,
         is_head,
@@ -146,21 +146,21 @@ pub fn parse(input: &[u8]) -> Parsed<'_> {
     })
 }
 
-/// Whether a comma-separated header value holds `token`, whatever its case.
+/// Returns whether a comma-separated header value has `token`, ignoring case.
 fn contains_token(value: &[u8], token: &[u8]) -> bool {
     value
         .split(|&byte| byte == b',')
         .any(|part| part.trim_ascii().eq_ignore_ascii_case(token))
 }
 
-/// What the bytes of a chunked body so far amount to.
+/// The result of parsing a chunked body.
 enum Chunked {
     Incomplete,
     Refused(u16),
-    Whole(usize, Vec<u8>),
+    Complete(usize, Vec<u8>),
 }
 
-/// RFC 9112 section 7.1. The chunks are walked first and copied only once all are there.
+/// Parses a chunked body (RFC 9112 section 7.1). Copies the chunks only once all have arrived.
 fn dechunk(input: &[u8]) -> Chunked {
     let mut position = 0;
     let mut pieces: Vec<Range<usize>> = Vec::new();
@@ -204,7 +204,7 @@ fn dechunk(input: &[u8]) -> Chunked {
     for piece in pieces {
         body.extend_from_slice(&input[piece]);
     }
-    Chunked::Whole(position, body)
+    Chunked::Complete(position, body)
 }
 
 #[cfg(test)]
@@ -216,54 +216,54 @@ mod tests {
         b"POST /a?b HTTP/1.1\r\nContent-Type: text/x\r\nContent-Length: 5\r\n\r\nabcde";
 
     #[test]
-    fn a_request_is_whole_only_once_its_last_byte_is_there() {
+    fn request_needs_its_last_byte() {
         for whole in [CHUNKED, SIZED, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
             for cut in 0..whole.len() {
                 assert_eq!(parse(&whole[..cut]), Parsed::Incomplete(false), "{cut}");
             }
             assert!(
-                matches!(parse(whole), Parsed::Whole(request) if request.length == whole.len())
+                matches!(parse(whole), Parsed::Complete(request) if request.length == whole.len())
             );
         }
     }
 
     #[test]
-    fn a_body_is_the_same_with_a_length_and_in_chunks() {
+    fn chunked_and_sized_bodies_are_equal() {
         for whole in [CHUNKED, SIZED] {
-            let Parsed::Whole(request) = parse(whole) else {
-                panic!("a whole request was not seen")
+            let Parsed::Complete(request) = parse(whole) else {
+                panic!("no complete request was found")
             };
             assert_eq!(request.body.as_ref(), b"abcde");
         }
     }
 
     #[test]
-    fn the_next_pipelined_request_begins_where_the_first_ends() {
+    fn pipelined_request_ends_at_its_length() {
         let mut both = SIZED.to_vec();
         both.extend_from_slice(b"GET / HTTP/1.1\r\n\r\n");
-        assert!(matches!(parse(&both), Parsed::Whole(request) if request.length == SIZED.len()));
+        assert!(matches!(parse(&both), Parsed::Complete(request) if request.length == SIZED.len()));
     }
 
     #[test]
-    fn http_1_0_closes_unless_it_asks_to_stay() {
+    fn http_1_0_closes_by_default() {
         let of = |input| match parse(input) {
-            Parsed::Whole(request) => Some(request.persistence),
+            Parsed::Complete(request) => Some(request.persistence),
             _ => None,
         };
-        assert_eq!(of(b"GET / HTTP/1.0\r\n\r\n"), Some(Persistence::Closes));
+        assert_eq!(of(b"GET / HTTP/1.0\r\n\r\n"), Some(Persistence::Close));
         assert_eq!(
             of(b"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"),
-            Some(Persistence::StaysAsAsked)
+            Some(Persistence::ExplicitKeepAlive)
         );
-        assert_eq!(of(b"GET / HTTP/1.1\r\n\r\n"), Some(Persistence::Stays));
+        assert_eq!(of(b"GET / HTTP/1.1\r\n\r\n"), Some(Persistence::KeepAlive));
         assert_eq!(
             of(b"GET / HTTP/1.1\r\nConnection: x, close\r\n\r\n"),
-            Some(Persistence::Closes)
+            Some(Persistence::Close)
         );
     }
 
     #[test]
-    fn what_is_not_http_is_refused() {
+    fn invalid_request_is_refused() {
         assert_eq!(parse(b"\x16\x03\x01\x02\x00"), Parsed::Refused(400));
         assert_eq!(
             parse(b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_waits_for_100_continue_is_recognised() {
+    fn expect_continue_is_recognised() {
         let head = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
         assert_eq!(parse(head), Parsed::Incomplete(true));
     }

@@ -1,22 +1,23 @@
-//! The event loop of all but the faults that need a thread: one thread, level-triggered epoll.
+//! The event loop of all servers except most faults: one thread, level-triggered epoll.
 //!
-//! Hot path (null): one `recv` and one `send` a readable connection, however many requests came pipelined in it; no allocation, because
-//! requests are understood where they were received and a connection's output buffer is kept. `epoll_wait` is shared by all that are ready.
+//! Hot path (null): one `recv` and one `send` per readable connection, also for pipelined requests. It does not allocate: it parses requests
+//! in the receive buffer, and reuses a connection's output buffer. One `epoll_wait` serves all ready connections.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketFlags, sockopt};
 
-use crate::connection::{Connection, Flushed};
+use crate::connection::{Connection, FlushResult};
+use crate::delayed::{self, DelayedResponse, DelayedResponses};
 use crate::fault::{self, Fault};
 use crate::queue::Queue;
 use crate::request::{self, Parsed, Persistence, Request};
-use crate::service_time::Draws;
-use crate::waiting::{self, Due, Waiting};
-use crate::{Behaviour, Ended, Error, Listener};
+use crate::{Behaviour, Error, Listener, ServerEnd};
+use weir_schedule::Random;
+use weir_sys::pipe::is_closed;
 
 const LISTENER: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
@@ -26,10 +27,10 @@ const SMALL_OK: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok";
 const SMALL_OK_HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n";
 
-/// What a connection with nothing left to write waits for.
+/// Events of a connection without unsent output.
 const READABLE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
 
-/// One `recv`; large enough for a pipelined batch, small enough to stay in the L2 cache.
+/// Size of one `recv`: enough for a pipelined batch, and small enough for the L2 cache.
 const RECEIVE_BYTES: usize = 64 * 1024;
 
 /// The event loop and its connections.
@@ -38,20 +39,20 @@ pub struct Server<'a> {
     behaviour: Behaviour,
     watch: Option<BorrowedFd<'a>>,
     epoll: OwnedFd,
-    waiting: Waiting,
-    /// A slot is the connection's epoll token.
+    delayed: DelayedResponses,
+    /// The index is the connection's epoll token.
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     generation: u32,
     /// Service times and faults, for [`Behaviour::Times`].
-    draws: Draws,
-    /// Its servers, where they are limited.
+    random: Random,
+    /// The queue of [`Behaviour::Times`] with a limited number of servers.
     queue: Option<Queue>,
-    /// When the server began: where the periods of [`Behaviour::Stall`] are counted from.
+    /// Start of the server, and of the first period of [`Behaviour::Stall`].
     began: Instant,
     buffer: Vec<u8>,
-    answered: u64,
-    /// No descriptor was left; accepting goes on when a connection ends.
+    response_count: u64,
+    /// Whether accepting waits for a connection to end, because no descriptor was left.
     accepting_paused: bool,
 }
 
@@ -63,7 +64,7 @@ impl<'a> Server<'a> {
     ) -> Result<Self, Error> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let began = Instant::now();
-        let waiting = Waiting::new(began)?;
+        let delayed = DelayedResponses::new(began)?;
         epoll::add(
             &epoll,
             listener,
@@ -72,7 +73,7 @@ impl<'a> Server<'a> {
         )?;
         epoll::add(
             &epoll,
-            &waiting.timer,
+            &delayed.timer,
             EventData::new_u64(TIMER),
             EventFlags::IN | EventFlags::ET,
         )?;
@@ -84,13 +85,13 @@ impl<'a> Server<'a> {
             behaviour,
             watch,
             epoll,
-            waiting,
+            delayed,
             connections: Vec::new(),
             free: Vec::new(),
             generation: 0,
-            draws: match behaviour {
-                Behaviour::Times { seed, .. } => Draws::new(seed),
-                _ => Draws::new(0),
+            random: match behaviour {
+                Behaviour::Times { seed, .. } => Random::new(seed, 0),
+                _ => Random::new(0, 0),
             },
             queue: match behaviour {
                 Behaviour::Times { servers, .. } => {
@@ -100,12 +101,12 @@ impl<'a> Server<'a> {
             },
             began,
             buffer: vec![0; RECEIVE_BYTES],
-            answered: 0,
+            response_count: 0,
             accepting_paused: false,
         })
     }
 
-    pub fn run(mut self) -> Result<Ended, Error> {
+    pub fn run(mut self) -> Result<ServerEnd, Error> {
         let mut events = Vec::with_capacity(256);
         loop {
             events.clear();
@@ -121,23 +122,23 @@ impl<'a> Server<'a> {
                 let (data, flags) = (event.data, event.flags);
                 match data.u64() {
                     LISTENER => self.accept()?,
-                    TIMER => self.answer_due()?,
+                    TIMER => self.send_due()?,
                     WATCH => {
                         if self.watch.is_some_and(is_closed) {
-                            return Ok(Ended::WatchClosed);
+                            return Ok(ServerEnd::WatchClosed);
                         }
                     }
-                    slot => self.attend(slot as usize, flags)?,
+                    slot => self.handle_connection(slot as usize, flags)?,
                 }
-                if self.is_dead() {
-                    return Ok(Ended::DiedAsAsked);
+                if self.is_at_limit() {
+                    return Ok(ServerEnd::RequestLimit);
                 }
             }
         }
     }
 
-    fn is_dead(&self) -> bool {
-        matches!(self.behaviour, Behaviour::Fault(Fault::DieAfter(requests)) if self.answered >= requests)
+    fn is_at_limit(&self) -> bool {
+        matches!(self.behaviour, Behaviour::Fault(Fault::DieAfter(requests)) if self.response_count >= requests)
     }
 
     fn accept(&mut self) -> Result<(), Error> {
@@ -151,10 +152,10 @@ impl<'a> Server<'a> {
                     self.accepting_paused = true;
                     return Ok(());
                 }
-                // The connection failed before it was accepted; the next may be well.
+                // The connection failed before it was accepted.
                 Err(_) => continue,
             };
-            // An answer goes out whole in one write; waiting for more to send could only delay it.
+            // A response is one write, which Nagle's algorithm could only delay.
             let _ = sockopt::set_tcp_nodelay(&socket, true);
             let slot = self.free.pop().unwrap_or(self.connections.len());
             epoll::add(
@@ -166,15 +167,15 @@ impl<'a> Server<'a> {
             self.generation = self.generation.wrapping_add(1);
             let connection = Some(Connection::new(socket, self.generation, READABLE));
             match self.connections.get_mut(slot) {
-                Some(place) => *place = connection,
+                Some(entry) => *entry = connection,
                 None => self.connections.push(connection),
             }
         }
     }
 
-    /// Reads from, answers and writes to one connection that epoll reported.
-    fn attend(&mut self, slot: usize, flags: EventFlags) -> Result<(), Error> {
-        // Taken out while it is worked on: events of a slot that was freed earlier in the same batch find nothing.
+    /// Reads requests from a ready connection and sends the responses.
+    fn handle_connection(&mut self, slot: usize, flags: EventFlags) -> Result<(), Error> {
+        // The slot may have been freed earlier in the same batch of events.
         let Some(mut connection) = self.connections.get_mut(slot).and_then(Option::take) else {
             return Ok(());
         };
@@ -185,7 +186,7 @@ impl<'a> Server<'a> {
         self.put_back(slot, connection, alive)
     }
 
-    /// Writes what is to be written, then keeps the connection or closes it.
+    /// Sends the output, then keeps the connection or closes it.
     fn put_back(
         &mut self,
         slot: usize,
@@ -193,8 +194,9 @@ impl<'a> Server<'a> {
         alive: bool,
     ) -> Result<(), Error> {
         let flushed = connection.flush();
-        let finished = flushed == Flushed::All && connection.closing && connection.delayed == 0;
-        if !alive || flushed == Flushed::Gone || finished {
+        let finished =
+            flushed == FlushResult::Complete && connection.closing && connection.delayed == 0;
+        if !alive || flushed == FlushResult::Failed || finished {
             drop(connection);
             self.free.push(slot);
             if std::mem::take(&mut self.accepting_paused) {
@@ -204,8 +206,8 @@ impl<'a> Server<'a> {
             return Ok(());
         }
         let interest = match flushed {
-            Flushed::Blocked if connection.is_full() => EventFlags::OUT,
-            Flushed::Blocked => READABLE | EventFlags::OUT,
+            FlushResult::Blocked if connection.is_full() => EventFlags::OUT,
+            FlushResult::Blocked => READABLE | EventFlags::OUT,
             _ => READABLE,
         };
         if interest != connection.interest {
@@ -217,7 +219,7 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    /// Reads once and answers every whole request. False: the connection is to be dropped.
+    /// Reads once and responds to every complete request. Returns false if the connection must close.
     fn receive(&mut self, slot: usize, connection: &mut Connection) -> bool {
         let mut buffer = std::mem::take(&mut self.buffer);
         let received = rustix::net::recv(&connection.socket, &mut buffer[..], RecvFlags::empty());
@@ -225,14 +227,14 @@ impl<'a> Server<'a> {
             Ok((0, _)) => false,
             Ok(_) if connection.closing => true,
             Ok((count, _)) if connection.input.is_empty() => {
-                let consumed = self.answer_all(slot, connection, &buffer[..count]);
+                let consumed = self.respond_to_all(slot, connection, &buffer[..count]);
                 connection.input.extend_from_slice(&buffer[consumed..count]);
                 true
             }
             Ok((count, _)) => {
                 connection.input.extend_from_slice(&buffer[..count]);
                 let mut input = std::mem::take(&mut connection.input);
-                let consumed = self.answer_all(slot, connection, &input);
+                let consumed = self.respond_to_all(slot, connection, &input);
                 input.drain(..consumed);
                 connection.input = input;
                 true
@@ -244,10 +246,10 @@ impl<'a> Server<'a> {
         alive
     }
 
-    /// Answers the whole requests at the start of `input`; gives the number of bytes they took.
-    fn answer_all(&mut self, slot: usize, connection: &mut Connection, input: &[u8]) -> usize {
+    /// Responds to the complete requests at the start of `input`. Returns their length in bytes.
+    fn respond_to_all(&mut self, slot: usize, connection: &mut Connection, input: &[u8]) -> usize {
         let mut consumed = 0;
-        while consumed < input.len() && !connection.closing && !self.is_dead() {
+        while consumed < input.len() && !connection.closing && !self.is_at_limit() {
             match request::parse(&input[consumed..]) {
                 Parsed::Incomplete(expects_continue) => {
                     if expects_continue && !connection.continued {
@@ -258,37 +260,37 @@ impl<'a> Server<'a> {
                     break;
                 }
                 Parsed::Refused(status) => {
-                    let answer = format!(
+                    let response = format!(
                         "HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
                     );
-                    connection.output.extend_from_slice(answer.as_bytes());
+                    connection.output.extend_from_slice(response.as_bytes());
                     connection.closing = true;
                     return input.len();
                 }
-                Parsed::Whole(request) => {
+                Parsed::Complete(request) => {
                     consumed += request.length;
                     connection.continued = false;
-                    connection.closing = !request.persistence.stays();
-                    self.answer(slot, connection, &request);
+                    connection.closing = !request.persistence.is_open();
+                    self.respond(slot, connection, &request);
                 }
             }
         }
         consumed
     }
 
-    fn answer(&mut self, slot: usize, connection: &mut Connection, request: &Request<'_>) {
-        self.answered += 1;
+    fn respond(&mut self, slot: usize, connection: &mut Connection, request: &Request<'_>) {
+        self.response_count += 1;
         let output = &mut connection.output;
         match self.behaviour {
             Behaviour::Null => small_ok(output, request.persistence, request.is_head),
             Behaviour::Echo => echo(output, request),
-            Behaviour::Delay(wait) => self.answer_later(slot, connection, request, wait, None),
+            Behaviour::Delay(wait) => self.respond_later(slot, connection, request, wait, None),
             Behaviour::Times {
                 distribution,
                 fault,
                 ..
             } => {
-                let service_time = self.draws.next(distribution);
+                let service_time = distribution.draw(&mut self.random);
                 let wait = match &mut self.queue {
                     Some(queue) => {
                         let now = Instant::now();
@@ -297,30 +299,30 @@ impl<'a> Server<'a> {
                     None => service_time,
                 };
                 let fault =
-                    fault.and_then(|(fault, share)| self.draws.chance(share).then_some(fault));
-                self.answer_later(slot, connection, request, wait, fault);
+                    fault.and_then(|(fault, share)| (self.random.unit() <= share).then_some(fault));
+                self.respond_later(slot, connection, request, wait, fault);
             }
             Behaviour::Stall { every, length } => {
-                match left_of_stall(self.began.elapsed(), every, length) {
-                    // An answer must not overtake one that waits on the same connection.
+                match stall_rest(self.began.elapsed(), every, length) {
+                    // A response must not overtake a delayed one of the same connection.
                     None if connection.delayed == 0 => {
                         small_ok(output, request.persistence, request.is_head);
                     }
-                    left => {
-                        let wait = left.unwrap_or(Duration::ZERO);
-                        self.answer_later(slot, connection, request, wait, None);
+                    rest => {
+                        let wait = rest.unwrap_or(Duration::ZERO);
+                        self.respond_later(slot, connection, request, wait, None);
                     }
                 }
             }
             Behaviour::Fault(Fault::Status500) => {
-                fault::status_500(output, request.is_head);
+                fault::write_status_500(output, request.is_head);
             }
             Behaviour::Fault(_) => small_ok(output, request.persistence, request.is_head),
         }
     }
 
-    /// Puts the answer off by `wait`, or until the requests before it on its connection are answered.
-    fn answer_later(
+    /// Delays the response by `wait`, or until the responses before it on its connection are sent.
+    fn respond_later(
         &mut self,
         slot: usize,
         connection: &mut Connection,
@@ -329,52 +331,52 @@ impl<'a> Server<'a> {
         fault: Option<Fault>,
     ) {
         let now = Instant::now();
-        let mut at = now + wait;
-        let mut latest = at + waiting::slack(wait);
-        if let Some((last_at, last_latest)) = connection.last_due {
-            at = at.max(last_at);
+        let mut earliest = now + wait;
+        let mut latest = earliest + delayed::slack(wait);
+        if let Some((last_earliest, last_latest)) = connection.last_due {
+            earliest = earliest.max(last_earliest);
             latest = latest.max(last_latest);
         }
-        connection.last_due = Some((at, latest));
+        connection.last_due = Some((earliest, latest));
         connection.delayed += 1;
-        let due = Due {
+        let response = DelayedResponse {
             latest,
-            at,
-            number: self.answered,
+            earliest,
+            number: self.response_count,
             slot,
             generation: connection.generation,
             persistence: request.persistence,
             is_head: request.is_head,
             fault,
         };
-        self.waiting.push(due, now);
+        self.delayed.push(response, now);
     }
 
-    /// Answers the delayed requests whose time has come.
-    fn answer_due(&mut self) -> Result<(), Error> {
+    /// Sends the delayed responses that are due.
+    fn send_due(&mut self) -> Result<(), Error> {
         let now = Instant::now();
-        while let Some(due) = self.waiting.pop(now) {
-            let place = self.connections.get_mut(due.slot);
+        while let Some(due) = self.delayed.pop(now) {
+            let entry = self.connections.get_mut(due.slot);
             let same = |connection: &mut Connection| connection.generation == due.generation;
-            let Some(mut connection) = place.and_then(|place| place.take_if(same)) else {
+            let Some(mut connection) = entry.and_then(|entry| entry.take_if(same)) else {
                 continue;
             };
-            let alive = answer_delayed(&mut connection, &due);
+            let alive = write_delayed(&mut connection, &due);
             self.put_back(due.slot, connection, alive)?;
         }
         Ok(())
     }
 }
 
-/// Answers a request whose time has come, or does what is to be done instead. False: the connection is to be dropped.
-fn answer_delayed(connection: &mut Connection, due: &Due) -> bool {
+/// Writes a delayed response or its fault. Returns false if the connection must close.
+fn write_delayed(connection: &mut Connection, due: &DelayedResponse) -> bool {
     let Some(fault) = due.fault else {
         connection.delayed -= 1;
         small_ok(&mut connection.output, due.persistence, due.is_head);
         return true;
     };
     match fault {
-        // It counts as delayed for as long as the client waits, so that nobody closes; what comes after it is not read.
+        // The response stays delayed, so the connection stays open. Later requests are not read.
         Fault::Silent => {
             connection.closing = true;
             return true;
@@ -387,7 +389,7 @@ fn answer_delayed(connection: &mut Connection, due: &Due) -> bool {
         Fault::Garbage => connection.output.extend_from_slice(fault::GARBAGE),
         Fault::Half => connection.output.extend_from_slice(fault::HALF),
         Fault::Status500 | Fault::SlowDrip | Fault::DieAfter(_) => {
-            fault::status_500(&mut connection.output, due.is_head);
+            fault::write_status_500(&mut connection.output, due.is_head);
         }
     }
     connection.delayed -= 1;
@@ -395,8 +397,8 @@ fn answer_delayed(connection: &mut Connection, due: &Due) -> bool {
     true
 }
 
-/// What is left of a stall `elapsed` after the beginning; nothing outside of one. A stall is the last `length` of each `every`.
-fn left_of_stall(elapsed: Duration, every: Duration, length: Duration) -> Option<Duration> {
+/// Returns the rest of a stall at the time `elapsed`. Returns `None` outside of a stall, which is the last `length` of each `every`.
+fn stall_rest(elapsed: Duration, every: Duration, length: Duration) -> Option<Duration> {
     let period_ns = every.as_nanos().max(1);
     let left_of_period_ns = period_ns - elapsed.as_nanos() % period_ns;
     let left = Duration::from_nanos(u64::try_from(left_of_period_ns).unwrap_or(u64::MAX));
@@ -404,12 +406,12 @@ fn left_of_stall(elapsed: Duration, every: Duration, length: Duration) -> Option
 }
 
 fn small_ok(output: &mut Vec<u8>, persistence: Persistence, is_head: bool) {
-    if persistence == Persistence::Stays && !is_head {
+    if persistence == Persistence::KeepAlive && !is_head {
         return output.extend_from_slice(SMALL_OK);
     }
     let body = if is_head { "" } else { "ok" };
-    for piece in [SMALL_OK_HEAD, persistence.header(), "\r\n", body] {
-        output.extend_from_slice(piece.as_bytes());
+    for part in [SMALL_OK_HEAD, persistence.header(), "\r\n", body] {
+        output.extend_from_slice(part.as_bytes());
     }
 }
 
@@ -429,32 +431,22 @@ fn echo(output: &mut Vec<u8>, request: &Request<'_>) {
     }
 }
 
-/// Whether the other side closed `watch`. What it sends is read and ignored.
-pub fn is_closed(watch: BorrowedFd<'_>) -> bool {
-    let mut ignored = [0; 4096];
-    match rustix::io::read(watch.as_fd(), &mut ignored) {
-        Ok(count) => count == 0,
-        Err(Errno::AGAIN | Errno::INTR) => false,
-        Err(_) => true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::left_of_stall;
+    use super::stall_rest;
     use std::time::Duration;
 
     #[test]
-    fn a_stall_is_the_end_of_each_period() {
+    fn stall_is_the_end_of_each_period() {
         let at = |ms| {
-            left_of_stall(
+            stall_rest(
                 Duration::from_millis(ms),
                 Duration::from_secs(2),
                 Duration::from_millis(500),
             )
         };
-        for calm in [0, 1, 1000, 1499, 2000, 3499, 4000] {
-            assert_eq!(at(calm), None, "{calm}");
+        for outside in [0, 1, 1000, 1499, 2000, 3499, 4000] {
+            assert_eq!(at(outside), None, "{outside}");
         }
         for (ms, left) in [(1500, 500), (1999, 1), (3500, 500), (3750, 250)] {
             assert_eq!(at(ms), Some(Duration::from_millis(left)), "{ms}");

@@ -1,49 +1,28 @@
-//! Service times drawn from a known distribution: arithmetic only.
+//! Random service times with a known distribution.
 
 use std::time::Duration;
 
-/// What a service time is drawn from.
+use weir_schedule::Random;
+
+/// A distribution of service times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
     /// Always the same.
     Constant(Duration),
-    /// Any between these two, equally likely.
+    /// Uniform between these two.
     Uniform(Duration, Duration),
     /// Exponential with this mean.
     Exponential(Duration),
 }
 
-/// A sequence of draws that its seed decides: splitmix64 (Steele, Lea and Flood, OOPSLA 2014), enough for service times.
-#[derive(Debug)]
-pub(crate) struct Draws(u64);
-
-impl Draws {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn next(&mut self, distribution: Distribution) -> Duration {
-        match distribution {
-            Distribution::Constant(time) => time,
-            Distribution::Uniform(low, high) => low + (high - low).mul_f64(self.fraction()),
-            // 1 − u is above 0, so that its logarithm exists.
-            Distribution::Exponential(mean) => mean.mul_f64(-(1.0 - self.fraction()).ln()),
+impl Distribution {
+    /// Returns a random service time.
+    pub(crate) fn draw(self, random: &mut Random) -> Duration {
+        match self {
+            Self::Constant(time) => time,
+            Self::Uniform(low, high) => low + (high - low).mul_f64(random.unit()),
+            Self::Exponential(mean) => mean.mul_f64(random.exponential()),
         }
-    }
-
-    /// True in this share of the draws.
-    pub(crate) fn chance(&mut self, share: f64) -> bool {
-        self.fraction() < share
-    }
-
-    /// At least 0 and below 1, with 53 bits.
-    fn fraction(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
-        (bits >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -54,16 +33,16 @@ mod tests {
     const MEAN: Duration = Duration::from_millis(5);
 
     fn sorted(distribution: Distribution) -> Vec<f64> {
-        let mut draws = Draws::new(7);
+        let mut random = Random::new(7, 0);
         let mut times: Vec<f64> = (0..100_000)
-            .map(|_| draws.next(distribution).as_secs_f64() * 1e3)
+            .map(|_| distribution.draw(&mut random).as_secs_f64() * 1e3)
             .collect();
         times.sort_by(f64::total_cmp);
         times
     }
 
     #[test]
-    fn the_quantiles_are_those_of_the_distribution() {
+    fn quantiles_match_the_distribution() {
         let exponential = sorted(Distribution::Exponential(MEAN));
         let uniform = sorted(Distribution::Uniform(MEAN, 3 * MEAN));
         for quantile in [0.1, 0.5, 0.9, 0.99] {
@@ -75,7 +54,7 @@ mod tests {
             );
             assert!((uniform[at] / (5.0 + 10.0 * quantile) - 1.0).abs() < 0.01);
         }
-        assert!(uniform[0] >= 5.0 && uniform[99_999] < 15.0);
+        assert!(uniform[0] >= 5.0 && uniform[99_999] <= 15.0);
         assert!(
             sorted(Distribution::Constant(MEAN))
                 .iter()
@@ -84,8 +63,8 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides_the_draws() {
-        let first = |seed| Draws::new(seed).next(Distribution::Exponential(MEAN));
+    fn seed_determines_the_times() {
+        let first = |seed| Distribution::Exponential(MEAN).draw(&mut Random::new(seed, 0));
         assert_eq!(first(1), first(1));
         assert_ne!(first(1), first(2));
     }

@@ -4,5 +4,6 @@
 
 pub mod clock;
 pub mod limits;
+pub mod pipe;
 pub mod process;
 pub mod socket;

@@ -24,6 +24,9 @@ pub fn max_open_files() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
+/// The lowest priority: every other thread gets the CPU first.
+pub const LOWEST_PRIORITY: i32 = 19;
+
 /// Lowers the priority of the calling thread to `nice`. A refusal is no error: lower values than the present one need a capability.
 pub fn lower_priority(nice: i32) {
     let _ = setpriority_process(None, nice);

@@ -10,14 +10,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use rustix::thread::UnshareFlags;
 
-/// Signals that arrive as readable data. The signals are blocked for as long as the process lives.
+pub use libc::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+
+/// Signals that arrive as readable data. They stay blocked until the process ends.
 pub struct SignalFd(OwnedFd);
 
 impl SignalFd {
-    /// Blocks `signals` and has them queued here. To be called before any thread is started, since threads inherit the blocking.
+    /// Blocks `signals` and queues them here. Call this before the process starts a thread, because threads inherit the mask.
     pub fn new(signals: &[libc::c_int]) -> io::Result<Self> {
         let mut set = MaybeUninit::uninit();
         // SAFETY: sigemptyset initialises the set that the following calls use; the signal numbers are libc's constants.
@@ -25,7 +27,7 @@ impl SignalFd {
             libc::sigemptyset(set.as_mut_ptr());
             for &signal in signals {
                 libc::sigaddset(set.as_mut_ptr(), signal);
-                // Ignored, as a careless parent may have left it, a signal is not queued; and with SIGCHLD ignored nothing can be reaped.
+                // The parent process may have left a signal ignored: then it is not queued. With SIGCHLD ignored, no child can be reaped.
                 libc::signal(signal, libc::SIG_DFL);
             }
             if libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) != 0 {
@@ -40,11 +42,11 @@ impl SignalFd {
         }
     }
 
-    /// The next signal that has arrived.
+    /// Returns the next pending signal. Returns `None` if there is none.
     pub fn next(&self) -> Option<libc::c_int> {
         let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
         let count = rustix::io::read(&self.0, &mut info).ok()?;
-        // The signal's number is the first field, an unsigned 32-bit integer.
+        // The first field is the signal's number, an unsigned 32-bit integer.
         let number = info[..count].first_chunk::<4>()?;
         libc::c_int::try_from(u32::from_ne_bytes(*number)).ok()
     }
@@ -56,11 +58,11 @@ impl AsFd for SignalFd {
     }
 }
 
-/// Tells of files that were closed after having been open for writing, on the mounts that it listens on.
+/// Reports files that were closed after being open for writing, on the watched mounts.
 pub struct Fanotify(OwnedFd);
 
 impl Fanotify {
-    /// Listens on nothing yet. It takes root.
+    /// Returns a value that watches no mount yet. Needs root.
     pub fn new() -> io::Result<Self> {
         let flags = libc::FAN_CLASS_NOTIF | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK;
         let opened = libc::O_RDONLY | libc::O_LARGEFILE | libc::O_CLOEXEC;
@@ -74,8 +76,8 @@ impl Fanotify {
         }
     }
 
-    /// Listens on the mount that holds `path`: not on the same file system mounted elsewhere, nor in another namespace.
-    pub fn listen_on_mount(&self, path: &CStr) -> io::Result<()> {
+    /// Watches the mount that holds `path`, but not other mounts of the same file system.
+    pub fn watch_mount(&self, path: &CStr) -> io::Result<()> {
         let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_MOUNT;
         // SAFETY: the descriptor is open, and the path ends with a zero that the kernel reads up to.
         let done = unsafe {
@@ -93,13 +95,13 @@ impl Fanotify {
         Ok(())
     }
 
-    /// Some of the files that were written, opened for reading; None while there are no more.
+    /// Returns some of the written files, open for reading. Returns `None` if no event is pending.
     pub fn next(&self) -> Option<Vec<OwnedFd>> {
         let mut events = [0u8; 4096];
         let count = rustix::io::read(&self.0, &mut events).ok()?;
         let mut rest = &events[..count];
         let mut files = Vec::new();
-        // Each begins with its length, and has the descriptor in bytes 16 to 20; where the queue ran over it has none.
+        // An event begins with its length, and has the descriptor in bytes 16 to 20. After an overflow of the queue it has none.
         while let Some(head) = rest.first_chunk::<24>() {
             let length = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]);
             let descriptor = i32::from_ne_bytes([head[16], head[17], head[18], head[19]]);
@@ -119,14 +121,13 @@ impl AsFd for Fanotify {
     }
 }
 
-/// Whether this process leads its session. Not by rustix: a session whose leader is outside the PID namespace has the number 0, which its
-/// type of process numbers cannot hold.
+/// Returns whether this process leads its session. rustix cannot represent session 0, whose leader is outside of the PID namespace.
 pub fn leads_session() -> bool {
     // SAFETY: neither call takes a pointer, and 0 stands for the calling process.
     unsafe { libc::getsid(0) == libc::getpid() }
 }
 
-/// A child that ended, and what it and its own reaped children used.
+/// An ended child, with the usage of itself and its reaped children.
 #[derive(Clone, Copy, Debug)]
 pub struct Reaped {
     /// Process id.
@@ -175,7 +176,7 @@ pub fn reap() -> io::Result<Child> {
             pid,
             exit_code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
             signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
-            usage: usage_of(&usage),
+            usage: convert_usage(&usage),
         })),
         _ => match io::Error::last_os_error() {
             error if error.raw_os_error() == Some(libc::ECHILD) => Ok(Child::None),
@@ -184,28 +185,28 @@ pub fn reap() -> io::Result<Child> {
     }
 }
 
-/// Of whom [`usage`] tells.
+/// The processes whose usage [`usage`] returns.
 #[derive(Clone, Copy, Debug)]
 #[repr(i32)]
-pub enum Whose {
+pub enum UsageScope {
     /// This process without its children.
     Own = libc::RUSAGE_SELF,
-    /// The children that it has reaped.
+    /// The children that this process has reaped.
     EndedChildren = libc::RUSAGE_CHILDREN,
 }
 
-/// What was used so far.
-pub fn usage(whose: Whose) -> Usage {
+/// Returns the resource usage so far.
+pub fn usage(scope: UsageScope) -> Usage {
     let mut usage = MaybeUninit::zeroed();
     // SAFETY: the pointer is to writable memory of the right type, and all-zero is a valid rusage.
     let usage = unsafe {
-        libc::getrusage(whose as libc::c_int, usage.as_mut_ptr());
+        libc::getrusage(scope as libc::c_int, usage.as_mut_ptr());
         usage.assume_init()
     };
-    usage_of(&usage)
+    convert_usage(&usage)
 }
 
-fn usage_of(usage: &libc::rusage) -> Usage {
+fn convert_usage(usage: &libc::rusage) -> Usage {
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     Usage {
         user_s: seconds(usage.ru_utime),
@@ -214,15 +215,15 @@ fn usage_of(usage: &libc::rusage) -> Usage {
     }
 }
 
-/// Spawns a process that is the first of a new PID namespace. `own` is this process's namespace, opened beforehand.
+/// Spawns the first process of a new PID namespace. `own`: this process's namespace, opened before the call.
 pub fn spawn_in_pid_namespace(
     command: &mut Command,
     own: BorrowedFd<'_>,
 ) -> io::Result<std::process::Child> {
-    // SAFETY: a new PID namespace changes where later children go, nothing in this process's memory or descriptors.
+    // SAFETY: a new PID namespace affects later children only, not this process's memory or descriptors.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWPID)? };
     let child = command.spawn();
-    // Children of this thread go where they went before; without this the next unshare would be refused.
+    // Later children of this thread are in the old namespace again. Without this, the next unshare would fail.
     rustix::thread::move_into_link_name_space(
         own,
         Some(rustix::thread::LinkNameSpaceType::ProcessID),
@@ -230,45 +231,46 @@ pub fn spawn_in_pid_namespace(
     child
 }
 
-/// Leaves the mount and IPC namespaces shared with the host.
+/// Moves this process to new mount and IPC namespaces.
 pub fn unshare_mounts_and_ipc() -> rustix::io::Result<()> {
     // SAFETY: unsharing mounts also unshares the working directory's record, which only threads could notice; an init has none.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::NEWIPC) }
 }
 
-/// Leaves the network shared with the host.
+/// Moves this process to a new network namespace.
 pub fn unshare_network() -> rustix::io::Result<()> {
     // SAFETY: nothing in this process's memory or descriptors changes; its sockets stay where they are.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }
 }
 
-/// Makes `command` start in a session of its own with nothing inherited but its three standard descriptors: no signal blocked or ignored, no
-/// other descriptor open. `parent_death`: it is killed when its init is, where no namespace sees to that. `doors`: files of control groups,
-/// which let in whoever writes 0.
-pub fn detach(command: &mut Command, parent_death: bool, doors: Vec<File>) {
+/// Makes `command` start in a new session with default signals, and with its three standard descriptors only.
+///
+/// `parent_death`: the kernel kills the process when this process ends. `cgroup_procs`: open `cgroup.procs` files of the control groups that
+/// the process joins.
+pub fn detach(command: &mut Command, parent_death: bool, cgroup_procs: Vec<File>) {
     let parent = rustix::process::getpid();
     let before_exec = move || {
         rustix::process::setsid()?;
-        for door in &doors {
-            rustix::io::write(door, b"0")?;
+        for file in &cgroup_procs {
+            rustix::io::write(file, b"0")?;
         }
         if parent_death {
-            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
             if rustix::process::getppid() != Some(parent) {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }
         }
         let mut none = MaybeUninit::uninit();
-        // SAFETY: all four are system calls or async-signal-safe, as is required between fork and exec; sigemptyset initialises the set that
-        // pthread_sigmask reads. The numbers of signals that may not be changed are refused and that is fine. close_range only
-        // marks descriptors, the standard library's own pipe among them, which is so marked anyway.
+        // SAFETY: all four are system calls or async-signal-safe, as is required between fork and exec. sigemptyset initialises the set that
+        // pthread_sigmask reads. signal() refuses signals that cannot change, which is fine. close_range only marks descriptors; the
+        // standard library's own pipe is so marked anyway.
         unsafe {
             for signal in 1..=libc::SIGRTMAX() {
                 libc::signal(signal, libc::SIG_DFL);
             }
             libc::sigemptyset(none.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
-            // Before Linux 5.11 this is refused. Everything opened here is close-on-exec by itself; this is for what the host inherited.
+            // For descriptors that the host inherited; all others are close-on-exec. Fails before Linux 5.11.
             libc::syscall(
                 libc::SYS_close_range,
                 3,
@@ -282,12 +284,21 @@ pub fn detach(command: &mut Command, parent_death: bool, doors: Vec<File>) {
     unsafe { command.pre_exec(before_exec) };
 }
 
-/// The number of a spawned child. Linux numbers fit in 22 bits.
+/// Returns the PID of a spawned child. On Linux a PID has at most 22 bits.
 pub fn child_pid(child: &std::process::Child) -> i32 {
     i32::try_from(child.id()).unwrap_or(i32::MAX)
 }
 
-/// A number as a process; None for what cannot be one.
+/// Returns a number as a PID. Returns `None` if it cannot be one.
 pub fn pid(number: i32) -> Option<Pid> {
     Pid::from_raw(number)
+}
+
+/// Sends SIGKILL to each process. Returns whether any of them received it.
+pub fn kill_each(pids: &[i32]) -> bool {
+    let mut any = false;
+    for pid in pids.iter().filter_map(|&number| pid(number)) {
+        any |= rustix::process::kill_process(pid, Signal::KILL).is_ok();
+    }
+    any
 }

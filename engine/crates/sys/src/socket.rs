@@ -69,8 +69,8 @@ pub fn receive_message<const BYTES: usize>(
     header.msg_iovlen = 1;
     header.msg_control = control.0.as_mut_ptr().cast();
     header.msg_controllen = BYTES as _;
-    // SAFETY: the descriptor is open. The header and its memory live and stay untouched during the call, in which the kernel writes no
-    // more bytes than each of the lengths says.
+    // SAFETY: the descriptor is open. The header and its memory live and stay untouched during the call. The kernel writes at most as many
+    // bytes as each length allows.
     let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) };
     match usize::try_from(received) {
         Ok(received) => Ok((received, (header.msg_controllen as usize).min(BYTES))),

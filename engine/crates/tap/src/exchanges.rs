@@ -1,114 +1,114 @@
-//! From the packets of connections to the times of requests.
+//! Turns the packets of connections into the durations of exchanges.
 //!
-//! A request begins with the first data of a client after the server's data, and ends with the last data of the server before the client's
-//! next. So the end is known only when something follows: the client's next data, or the end of the connection or of the observation.
-//! Requests that are sent without waiting for answers (pipelining, HTTP/2) count together as one.
+//! An exchange begins with the client's first data after the server's data. It ends with the server's last data before the client's next
+//! data. So its end shows only with the client's next data, or at the end of the connection or the capture. Overlapping requests
+//! (pipelining, HTTP/2) count as one exchange.
 
 use std::collections::HashMap;
 
-use crate::packet::{Ends, Segment};
+use crate::packet::{Endpoints, Segment};
 
-/// The most connections that are held at a time, some 40 MB; beyond them new ones are counted and not looked at.
-pub(crate) const MOST_CONNECTIONS: usize = 262_144;
+/// Maximum number of tracked connections, which take about 40 MB. Packets of further ones are only counted.
+pub(crate) const MAX_CONNECTIONS: usize = 262_144;
 
-/// Where a connection is.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
-    /// When the request under way began.
+struct ConnectionState {
+    /// Time of the first data of the current request.
     request_ns: Option<u64>,
-    /// When the server sent the last data that answers it.
-    answer_ns: Option<u64>,
-    /// The number behind the last byte of the client, to know what is sent again.
+    /// Time of the last data of its response so far.
+    response_ns: Option<u64>,
+    /// Sequence number after the client's last byte, by which retransmissions are recognised.
     client_sequence: Option<u32>,
 }
 
-impl Place {
-    /// Whether its client has asked and heard nothing yet.
+impl ConnectionState {
+    /// Returns whether a request has no response data yet.
     fn is_waiting(&self) -> bool {
-        self.request_ns.is_some() && self.answer_ns.is_none()
+        self.request_ns.is_some() && self.response_ns.is_none()
     }
 
-    /// How long the request under way took, if it was answered.
-    fn took_ns(&self) -> Option<u64> {
-        Some(self.answer_ns?.saturating_sub(self.request_ns?))
+    /// Returns the duration of the exchange so far. Returns `None` without response data.
+    fn duration_ns(&self) -> Option<u64> {
+        Some(self.response_ns?.saturating_sub(self.request_ns?))
     }
 }
 
-/// See the module's description.
+/// The tracked connections.
 #[derive(Debug, Default)]
 pub(crate) struct Exchanges {
-    connections: HashMap<Ends, Place>,
+    connections: HashMap<Endpoints, ConnectionState>,
     seen: u64,
     ignored: u64,
 }
 
 impl Exchanges {
-    /// Connections of which data was seen.
+    /// Returns the number of connections with data.
     pub(crate) fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Packets of connections beyond [`MOST_CONNECTIONS`].
+    /// Returns the number of packets of connections beyond [`MAX_CONNECTIONS`].
     pub(crate) fn ignored(&self) -> u64 {
         self.ignored
     }
 
-    /// Takes the next packet, which passed at a moment. Gives how long a request took that it shows to be over.
-    pub(crate) fn take(&mut self, segment: &Segment, at_ns: u64) -> Option<u64> {
+    /// Adds the next packet. Returns the duration of the exchange that it completes. Returns `None` if it completes none.
+    pub(crate) fn add(&mut self, segment: &Segment, at_ns: u64) -> Option<u64> {
         let ended = if segment.data_bytes > 0 {
-            self.take_data(segment, at_ns)
+            self.add_data(segment, at_ns)
         } else {
             None
         };
         if !segment.begins_or_ends {
             return ended;
         }
-        let place = self.connections.get(&segment.ends)?;
-        if segment.is_fin && !segment.is_from_server && place.is_waiting() {
+        let state = self.connections.get(&segment.endpoints)?;
+        if segment.is_fin && !segment.is_from_server && state.is_waiting() {
             return ended;
         }
-        // A SYN is of a new connection between the same ends.
-        let took_ns = place.took_ns();
-        self.connections.remove(&segment.ends);
-        ended.or(took_ns)
+        // A SYN starts a new connection between the same endpoints.
+        let duration_ns = state.duration_ns();
+        self.connections.remove(&segment.endpoints);
+        ended.or(duration_ns)
     }
 
-    fn take_data(&mut self, segment: &Segment, at_ns: u64) -> Option<u64> {
-        let is_known = self.connections.contains_key(&segment.ends);
+    fn add_data(&mut self, segment: &Segment, at_ns: u64) -> Option<u64> {
+        let is_known = self.connections.contains_key(&segment.endpoints);
         if !is_known {
-            if self.connections.len() >= MOST_CONNECTIONS {
+            if self.connections.len() >= MAX_CONNECTIONS {
                 self.ignored += 1;
                 return None;
             }
             self.seen += 1;
         }
-        let place = self.connections.entry(segment.ends).or_default();
+        let state = self.connections.entry(segment.endpoints).or_default();
         if segment.is_from_server {
-            if place.request_ns.is_some() {
-                place.answer_ns = Some(at_ns);
+            if state.request_ns.is_some() {
+                state.response_ns = Some(at_ns);
             }
             return None;
         }
-        let is_again = place
+        let is_retransmitted = state
             .client_sequence
             .is_some_and(|before| segment.end_sequence.wrapping_sub(before) as i32 <= 0);
-        if is_again {
+        if is_retransmitted {
             return None;
         }
-        place.client_sequence = Some(segment.end_sequence);
-        let ended = place.took_ns();
-        if ended.is_some() || place.request_ns.is_none() {
-            place.request_ns = Some(at_ns);
-            place.answer_ns = None;
+        state.client_sequence = Some(segment.end_sequence);
+        let ended = state.duration_ns();
+        if ended.is_some() || state.request_ns.is_none() {
+            state.request_ns = Some(at_ns);
+            state.response_ns = None;
         }
         ended
     }
 
-    /// The observation is over: the requests that were answered and have nothing behind them.
+    /// Ends the capture. Returns the durations of the exchanges without a following packet.
     pub(crate) fn finish(&mut self) -> impl Iterator<Item = u64> {
         std::mem::take(&mut self.connections)
             .into_values()
-            .filter_map(|place| place.took_ns())
+            .filter_map(|state| state.duration_ns())
     }
 }
 
@@ -119,12 +119,12 @@ mod tests {
 
     const HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-    /// Packets of connections to one server, and the times that come of them.
+    /// Packets of connections to one server, and the resulting durations.
     #[derive(Default)]
     struct Wire {
         exchanges: Exchanges,
         sequences: HashMap<u16, u32>,
-        took_ns: Vec<u64>,
+        duration_ns: Vec<u64>,
     }
 
     impl Wire {
@@ -134,7 +134,7 @@ mod tests {
                 *sequence = sequence.wrapping_add(bytes);
             }
             Segment {
-                ends: Ends {
+                endpoints: Endpoints {
                     client: (HOST, port),
                     server: (HOST, 80),
                 },
@@ -147,8 +147,8 @@ mod tests {
         }
 
         fn take(&mut self, segment: &Segment, at_ns: u64) {
-            let took = self.exchanges.take(segment, at_ns);
-            self.took_ns.extend(took);
+            let took = self.exchanges.add(segment, at_ns);
+            self.duration_ns.extend(took);
         }
 
         fn client(&mut self, port: u16, at_ns: u64) -> &mut Self {
@@ -175,25 +175,25 @@ mod tests {
 
         fn times(&mut self) -> Vec<u64> {
             let rest = self.exchanges.finish();
-            self.took_ns.extend(rest);
-            std::mem::take(&mut self.took_ns)
+            self.duration_ns.extend(rest);
+            std::mem::take(&mut self.duration_ns)
         }
     }
 
     #[test]
-    fn a_request_lasts_from_the_clients_first_data_to_the_servers_last() {
+    fn exchange_ends_with_the_servers_last_data() {
         let mut wire = Wire::default();
         wire.client(1, 100).client(1, 110);
         wire.server(1, 150).server(1, 170);
-        assert_eq!(wire.took_ns, [], "more of the answer may follow");
+        assert_eq!(wire.duration_ns, [], "the response may continue");
         wire.client(1, 200).server(1, 205);
-        assert_eq!(wire.took_ns, [70]);
+        assert_eq!(wire.duration_ns, [70]);
         assert_eq!(wire.times(), [70, 5]);
         assert_eq!(wire.exchanges.seen(), 1);
     }
 
     #[test]
-    fn connections_are_told_apart() {
+    fn connections_are_separate() {
         let mut wire = Wire::default();
         wire.client(1, 100)
             .client(2, 110)
@@ -205,32 +205,32 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_connection_ends_its_request_and_data_with_it_counts() {
+    fn closing_ends_the_exchange() {
         let mut wire = Wire::default();
         wire.client(1, 100).server(1, 110).end(1, true, 0, 500);
         assert_eq!(wire.times(), [10]);
         wire.client(1, 600).end(1, true, 10, 640);
         assert_eq!(wire.times(), [40]);
-        // One without an answer is none.
+        // A request without a response is no exchange.
         wire.client(1, 700).end(1, true, 0, 710);
         assert_eq!(wire.times(), [0; 0]);
         assert_eq!(wire.exchanges.seen(), 3);
     }
 
     #[test]
-    fn a_client_that_says_that_it_will_ask_no_more_is_answered_still() {
+    fn half_closed_client_gets_a_response() {
         let mut wire = Wire::default();
         wire.client(1, 100).end(1, false, 0, 101).server(1, 140);
-        assert_eq!(wire.took_ns, []);
+        assert_eq!(wire.duration_ns, []);
         wire.end(1, true, 0, 141);
-        assert_eq!(wire.took_ns, [40]);
-        // One that was answered ends with it.
+        assert_eq!(wire.duration_ns, [40]);
+        // A completed exchange ends with the connection.
         wire.client(2, 100).server(2, 120).end(2, false, 0, 130);
-        assert_eq!(wire.took_ns, [40, 20]);
+        assert_eq!(wire.duration_ns, [40, 20]);
     }
 
     #[test]
-    fn a_request_that_is_sent_again_begins_no_other() {
+    fn retransmission_starts_no_exchange() {
         let mut wire = Wire::default();
         let request = wire.segment(1, false, 10);
         wire.take(&request, 100);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn sequence_numbers_that_wrap_are_no_repetition() {
+    fn wrapped_sequence_is_no_retransmission() {
         let mut wire = Wire::default();
         for k in 0..6 {
             wire.client(1, 100 * k).server(1, 100 * k + 7);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_says_unasked_and_what_was_under_way_before_is_no_answer() {
+    fn unrequested_data_is_no_response() {
         let mut wire = Wire::default();
         wire.server(1, 100)
             .server(1, 110)
@@ -260,9 +260,9 @@ mod tests {
     }
 
     #[test]
-    fn connections_beyond_the_most_are_counted_and_cost_no_memory() {
+    fn further_connections_cost_no_memory() {
         let mut wire = Wire::default();
-        let ends = |number: usize| Ends {
+        let endpoints = |number: usize| Endpoints {
             client: (
                 IpAddr::V4(Ipv4Addr::from(number as u32 >> 16)),
                 number as u16,
@@ -270,18 +270,18 @@ mod tests {
             server: (HOST, 80),
         };
         let sample = wire.segment(1, false, 10);
-        for number in 0..MOST_CONNECTIONS + 5 {
+        for number in 0..MAX_CONNECTIONS + 5 {
             let segment = Segment {
-                ends: ends(number),
+                endpoints: endpoints(number),
                 ..sample
             };
             wire.take(&segment, 1);
         }
-        assert_eq!(wire.exchanges.connections.len(), MOST_CONNECTIONS);
+        assert_eq!(wire.exchanges.connections.len(), MAX_CONNECTIONS);
         assert_eq!(wire.exchanges.ignored(), 5);
         // There is room again.
         let end = Segment {
-            ends: ends(0),
+            endpoints: endpoints(0),
             begins_or_ends: true,
             data_bytes: 0,
             ..sample

@@ -1,9 +1,9 @@
-//! The program by which the kernel chooses packets: classic BPF, run on every packet of the interface before it is copied.
+//! The packet filter: a classic BPF program that the kernel runs on every packet of the interface before copying it.
 //!
-//! It sees packets from their network header on, as a socket without link headers does. What it lets through: TCP over IPv4 or IPv6, from or to
-//! one of the ports, of one in so many client ports, and only what has data or begins or ends a connection.
+//! A packet begins with its network header, because the socket has no link headers. The filter passes TCP over IPv4 or IPv6, from or to one
+//! of the ports, of the sampled client ports. It drops packets without data, except those that open or close a connection.
 
-/// One instruction: operation, jumps where the condition holds and where not, operand. `struct sock_filter` of the kernel.
+/// One instruction, like the kernel's `struct sock_filter`: operation, jumps if the condition is true or false, operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Instruction {
     pub(crate) code: u16,
@@ -12,10 +12,10 @@ pub(crate) struct Instruction {
     pub(crate) operand: u32,
 }
 
-/// Bytes of a packet that are copied: the longest IPv4 and TCP headers are 60 each, of which the fixed parts are read.
+/// Captured bytes per packet: up to 60 of an IPv4 header, and the fixed part of a TCP header.
 pub(crate) const SNAP_BYTES: u32 = 80;
 
-/// Instructions, by the kernel's numbers (linux/bpf_common.h). A is the accumulator, X the index, M0 a place of memory.
+/// Operations by the kernel's numbers (linux/bpf_common.h). A is the accumulator, X the index register, M0 a memory cell.
 mod code {
     pub(crate) const LOAD_WORD: u16 = 0x20;
     pub(crate) const LOAD_HALF: u16 = 0x28;
@@ -39,7 +39,7 @@ mod code {
     pub(crate) const RETURN: u16 = 0x06;
 }
 
-/// Where ancillary data of a packet lies, and in it whether it comes or goes (linux/filter.h).
+/// Offset of a packet's direction in its ancillary data (linux/filter.h).
 const PACKET_TYPE_AT: u32 = 0xffff_f000 + 4;
 /// PACKET_OUTGOING.
 const OUTGOING: u32 = 4;
@@ -47,7 +47,7 @@ const TCP: u32 = 6;
 /// FIN, SYN and RST.
 const BEGINS_OR_ENDS: u32 = 0x07;
 
-/// Where a jump goes; each is in the program once.
+/// The target of a jump. Each label is in the program once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
     Next,
@@ -61,16 +61,16 @@ enum Label {
     Drop,
 }
 
-/// A program whose jumps are still names.
+/// A program with labels as targets of its jumps.
 #[derive(Debug, Default)]
 struct Draft {
     lines: Vec<(u16, Label, Label, u32)>,
-    places: Vec<(Label, usize)>,
+    labels: Vec<(Label, usize)>,
 }
 
 impl Draft {
     fn place(&mut self, label: Label) {
-        self.places.push((label, self.lines.len()));
+        self.labels.push((label, self.lines.len()));
     }
 
     fn line(&mut self, code: u16, operand: u32) {
@@ -85,11 +85,11 @@ impl Draft {
         self.lines.push((code::JUMP, to, Label::Next, 0));
     }
 
-    /// All jumps go forward, by less than 256 instructions where they have a condition: the ports are few.
-    fn finished(self) -> Vec<Instruction> {
+    /// Replaces the labels by distances. All jumps go forward, conditional ones by less than 256 instructions: there are few ports.
+    fn assemble(self) -> Vec<Instruction> {
         let distance = |from: usize, to: Label| {
-            let place = self.places.iter().find(|(label, _)| *label == to);
-            place.map_or(0, |&(_, at)| at - from - 1)
+            let target = self.labels.iter().find(|(label, _)| *label == to);
+            target.map_or(0, |&(_, at)| at - from - 1)
         };
         let lines = self.lines.iter().enumerate();
         let instructions = lines.map(|(at, &(code, if_true, if_false, operand))| {
@@ -113,13 +113,13 @@ impl Draft {
     }
 }
 
-/// The program for these ports of servers and one in so many client ports: those whose half is a multiple. Client ports of one process are even
-/// or odd as the kernel chooses, so that the lowest bit says nothing.
+/// Returns the program for the servers' `ports`. It samples client ports whose half is a multiple of `one_in`: the kernel gives the ports of
+/// one process the same lowest bit.
 pub(crate) fn program(ports: &[u16], one_in: u16, ignores_outgoing: bool) -> Vec<Instruction> {
     use Label::{Drop, FromServer, Ipv4, Ipv6, Keep, Next, Sample, Tcp, ToServer};
     let mut draft = Draft::default();
     if ignores_outgoing {
-        // On loopback what goes out comes in again.
+        // The loopback receives its outgoing packets again.
         draft.line(code::LOAD_WORD, PACKET_TYPE_AT);
         draft.branch(code::IF_EQUAL, OUTGOING, Drop, Next);
     }
@@ -128,12 +128,12 @@ pub(crate) fn program(ports: &[u16], one_in: u16, ignores_outgoing: bool) -> Vec
     draft.branch(code::IF_EQUAL, 0x40, Ipv4, Next);
     draft.branch(code::IF_EQUAL, 0x60, Ipv6, Drop);
 
-    // X is where TCP begins, M0 where its data ends.
+    // X is the offset of the TCP header, M0 the end of the data.
     draft.place(Ipv4);
     draft.line(code::LOAD_BYTE, 9);
     draft.branch(code::IF_EQUAL, TCP, Next, Drop);
     draft.line(code::LOAD_HALF, 6);
-    // Of a fragment that is not the first there is no TCP header.
+    // Only the first fragment has a TCP header.
     draft.branch(code::IF_ANY_BIT, 0x1fff, Drop, Next);
     draft.line(code::LOAD_HALF, 2);
     draft.line(code::M0_IS_A, 0);
@@ -171,7 +171,7 @@ pub(crate) fn program(ports: &[u16], one_in: u16, ignores_outgoing: bool) -> Vec
     draft.branch(code::IF_EQUAL, 0, Next, Drop);
     draft.line(code::LOAD_BYTE_AT_X, 13);
     draft.branch(code::IF_ANY_BIT, BEGINS_OR_ENDS, Keep, Next);
-    // Whether there is data: whether the headers end before the packet does.
+    // The packet has data if its headers end before it.
     draft.line(code::LOAD_BYTE_AT_X, 12);
     draft.line(code::AND, 0xf0);
     draft.line(code::SHIFT_RIGHT, 2);
@@ -184,7 +184,7 @@ pub(crate) fn program(ports: &[u16], one_in: u16, ignores_outgoing: bool) -> Vec
     draft.line(code::RETURN, SNAP_BYTES);
     draft.place(Drop);
     draft.line(code::RETURN, 0);
-    draft.finished()
+    draft.assemble()
 }
 
 #[cfg(test)]
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use crate::packet::tests::{Built, built};
 
-    /// What the kernel does with the program, as far as it goes; gives how many bytes are copied.
+    /// Interprets the program like the kernel. Returns the number of captured bytes.
     fn run(program: &[Instruction], packet: &[u8], packet_type: u32) -> u32 {
         let (mut a, mut x, mut m0, mut at) = (0u32, 0u32, 0u32, 0usize);
         let byte = |at: u32| packet.get(at as usize).copied().map(u32::from);
@@ -252,7 +252,7 @@ mod tests {
                 code::RETURN => return k,
                 other => panic!("{other:#x} is not used"),
             };
-            // A packet that is too short is dropped.
+            // The kernel drops a packet that is too short.
             let Some(loaded) = loaded else { return 0 };
             a = loaded;
         }
@@ -273,7 +273,7 @@ mod tests {
     };
 
     #[test]
-    fn data_from_and_to_the_ports_passes_and_nothing_else_does() {
+    fn only_data_of_the_ports_passes() {
         let program = program(&[8_080, 9_090], 1, false);
         for is_ipv6 in [false, true] {
             for options_bytes in [0, 12, 40] {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn of_client_ports_one_in_so_many_passes_in_both_directions() {
+    fn sampled_ports_pass_in_both_directions() {
         let program = program(&[8_080], 8, false);
         let passing = |is_from: bool| {
             let ports = 32_768..49_152;
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tcp_or_too_short_is_dropped() {
+    fn other_protocols_are_dropped() {
         let program = program(&[8_080], 1, false);
         let whole = built(&DATA);
         assert_eq!(run(&program, &whole, 0), SNAP_BYTES);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_out_is_dropped_where_it_comes_in_again() {
+    fn outgoing_packets_of_loopback_are_dropped() {
         let packet = built(&DATA);
         for ignores_outgoing in [false, true] {
             let program = program(&[8_080], 1, ignores_outgoing);

@@ -1,10 +1,9 @@
-//! What the kernel saw of the requests to a server, whoever made them: the time from a client's data to the last data that answers it.
+//! Measures response times from network packets: the time from a request's first data to its response's last data.
 //!
-//! It reads the packets between the two, and so knows nothing of what either of them waited for within itself: no queue of a generator and no
-//! time until it looked is in these times. A [`Tap`] costs the kernel a copy of 80 bytes for each packet that it looks at; sampling keeps it
-//! small, by connections, since a request is told from the next one by what comes before and after it.
+//! The times exclude all waits inside the client, such as a load generator's queue, and apply to any client. A [`Tap`] costs the kernel a
+//! copy of 80 bytes per captured packet. It samples whole connections, because the packets before and after a request delimit it.
 //!
-//! Words: the *ring* is the memory in which the kernel puts packets; an *exchange* is a request and its answer.
+//! The *ring* is the memory into which the kernel writes packets. An *exchange* is a request with its response.
 
 mod exchanges;
 mod filter;
@@ -16,59 +15,57 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use exchanges::Exchanges;
-use ring::{HAND_OVER_MS, Ring};
-use weir_sys::clock::monotonic_ns;
+use ring::{BLOCK_TIMEOUT_MS, Ring};
+use weir_sys::clock::{monotonic_ns, unix_ns};
 
-/// The most ports of one tap: each is an instruction or two for every packet of the interface.
-pub const MOST_PORTS: usize = 16;
+/// Maximum number of ports of one tap. Each port costs one or two instructions per packet of the interface.
+pub const MAX_PORTS: usize = 16;
 
-/// The interface on which packets that go out come in again.
+/// The interface that receives its own outgoing packets.
 const LOOPBACK: &str = "lo";
 
-/// What to look at.
+/// Settings of a [`Tap`].
 #[derive(Debug, Clone)]
 pub struct TapSettings {
-    /// Ports of servers, at most [`MOST_PORTS`].
+    /// Ports of servers, at most [`MAX_PORTS`].
     pub ports: Vec<u16>,
-    /// One in so many connections is looked at, by the client's port.
+    /// The sample is one in `one_in` connections, by the client's port.
     pub one_in: u16,
     /// The network interface.
     pub interface: String,
 }
 
-/// What was seen, beside the times.
+/// Counts of a capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TapCounts {
-    /// Connections of which data was seen.
+    /// Number of connections with data.
     pub connections: u64,
-    /// Packets looked at.
+    /// Number of captured packets.
     pub packets: u64,
-    /// Packets that should have been and were not, since there was no room for them.
+    /// Number of packets that the kernel dropped because the ring was full.
     pub dropped_packets: u64,
-    /// Packets of connections beyond those that are held.
+    /// Number of packets of connections beyond the maximum.
     pub ignored_packets: u64,
-    /// When the first and the last packet passed, by CLOCK_MONOTONIC.
+    /// CLOCK_MONOTONIC of the first and the last packet.
     pub seen_t_ns: Option<(u64, u64)>,
 }
 
-/// See the module's description. It is ready to be read when its descriptor is.
+/// A packet capture. Its descriptor is readable when packets have arrived.
 pub struct Tap {
     ring: Ring,
     ports: Vec<u16>,
     exchanges: Exchanges,
     counts: TapCounts,
-    /// How far the time of day is ahead of CLOCK_MONOTONIC.
-    ahead_ns: u64,
+    /// Time of day minus CLOCK_MONOTONIC.
+    unix_offset_ns: u64,
 }
 
 impl Tap {
-    /// Looks at packets from here on.
+    /// Starts a capture.
     ///
     /// # Errors
-    /// When the interface is not there or its packets may not be seen.
+    /// The interface does not exist, or this process may not capture packets.
     pub fn open(settings: TapSettings) -> Result<Self, TapError> {
         let TapSettings {
             ports,
@@ -88,41 +85,41 @@ impl Tap {
             ports,
             exchanges: Exchanges::default(),
             counts: TapCounts::default(),
-            ahead_ns: unix_ns().saturating_sub(monotonic_ns()),
+            unix_offset_ns: unix_ns().saturating_sub(monotonic_ns()),
         })
     }
 
-    /// Takes the packets that the kernel has handed over, and gives the nanoseconds of each exchange that they end.
-    pub fn take(&mut self, mut on_exchange: impl FnMut(u64)) {
+    /// Reads the captured packets. Calls `on_exchange` with the nanoseconds of each completed exchange.
+    pub fn read_packets(&mut self, mut on_exchange: impl FnMut(u64)) {
         let Self {
             ring,
             ports,
             exchanges,
             counts,
-            ahead_ns,
+            unix_offset_ns,
         } = self;
         let mut on_packet = |packet: ring::Packet<'_>| {
             let Some(segment) = packet::parse(packet.bytes, packet.length, ports) else {
                 return;
             };
-            let at_ns = packet.at_unix_ns.saturating_sub(*ahead_ns);
+            let at_ns = packet.at_unix_ns.saturating_sub(*unix_offset_ns);
             counts.packets += 1;
             let (first_ns, last_ns) = counts.seen_t_ns.unwrap_or((at_ns, at_ns));
             counts.seen_t_ns = Some((first_ns, last_ns.max(at_ns)));
-            if let Some(took_ns) = exchanges.take(&segment, at_ns) {
-                on_exchange(took_ns);
+            if let Some(duration_ns) = exchanges.add(&segment, at_ns) {
+                on_exchange(duration_ns);
             }
         };
-        while ring.take_block(&mut on_packet) {}
+        while ring.read_block(&mut on_packet) {}
     }
 
-    /// The observation is over: waits for what the kernel has not handed over yet, and gives the exchanges behind which nothing followed.
+    /// Ends the capture: waits for the last packets, and calls `on_exchange` for the exchanges without a following packet.
     ///
     /// # Errors
-    /// When the kernel does not say what it dropped.
+    /// The kernel does not report the number of dropped packets.
     pub fn finish(mut self, mut on_exchange: impl FnMut(u64)) -> Result<TapCounts, TapError> {
-        std::thread::sleep(Duration::from_millis(2 * u64::from(HAND_OVER_MS)));
-        self.take(&mut on_exchange);
+        std::thread::sleep(Duration::from_millis(2 * u64::from(BLOCK_TIMEOUT_MS)));
+        self.read_packets(&mut on_exchange);
         self.exchanges.finish().for_each(on_exchange);
         Ok(TapCounts {
             connections: self.exchanges.seen(),
@@ -139,24 +136,19 @@ impl AsFd for Tap {
     }
 }
 
-fn unix_ns() -> u64 {
-    let now = clock_gettime(ClockId::Realtime);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
-}
-
-/// Why packets cannot be looked at.
+/// The reason why packets cannot be captured.
 #[derive(Debug)]
 pub enum TapError {
-    /// There is no such network interface.
+    /// The network interface does not exist.
     NoInterface(String),
-    /// This process may not see packets.
+    /// This process may not capture packets.
     NotAllowed,
-    /// The kernel does not give what is needed.
+    /// A system call failed.
     System(io::Error),
 }
 
 impl TapError {
-    /// The process's exit code: 2 for what the user can change in the arguments.
+    /// Returns the exit code of the process: 2 for wrong arguments.
     pub fn code(&self) -> u8 {
         match self {
             Self::NoInterface(_) => 2,
@@ -164,7 +156,7 @@ impl TapError {
         }
     }
 
-    /// The next thing to try.
+    /// Returns the next thing to try.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoInterface(_) => "`ip link` lists the interfaces there are",
@@ -183,9 +175,10 @@ impl fmt::Display for TapError {
                 formatter,
                 "--interface: found {interface:?}, expected a network interface of this machine"
             ),
-            Self::NotAllowed => formatter
-                .write_str("packets cannot be looked at without the capability CAP_NET_RAW"),
-            Self::System(error) => write!(formatter, "packets cannot be looked at here: {error}"),
+            Self::NotAllowed => {
+                formatter.write_str("packets cannot be captured without the capability CAP_NET_RAW")
+            }
+            Self::System(error) => write!(formatter, "packets cannot be captured: {error}"),
         }
     }
 }

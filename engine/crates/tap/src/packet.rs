@@ -1,10 +1,10 @@
-//! What a packet's headers say of a connection: who sent it, and what it brings.
+//! Parses the IP and TCP headers of a packet, without I/O.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A connection, by its two ends.
+/// The two endpoints of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Ends {
+pub(crate) struct Endpoints {
     pub(crate) client: (IpAddr, u16),
     pub(crate) server: (IpAddr, u16),
 }
@@ -12,19 +12,18 @@ pub(crate) struct Ends {
 /// One packet of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Segment {
-    pub(crate) ends: Ends,
+    pub(crate) endpoints: Endpoints,
     pub(crate) is_from_server: bool,
-    /// FIN, SYN or RST.
+    /// Whether the packet has FIN, SYN or RST.
     pub(crate) begins_or_ends: bool,
-    /// FIN alone: who sent it says no more, and may hear still.
+    /// Whether the packet has FIN only: its sender sends no more, but may still receive.
     pub(crate) is_fin: bool,
-    /// The number of the byte behind its last one.
+    /// Sequence number after the last byte.
     pub(crate) end_sequence: u32,
     pub(crate) data_bytes: u32,
 }
 
-/// Reads the headers at the beginning of a packet of this length, of which there may be less here. Nothing of one that is no TCP from or to
-/// these ports of servers.
+/// Parses the captured start of a packet of `length` bytes. Returns `None` if it is no TCP packet from or to one of the servers' `ports`.
 pub(crate) fn parse(bytes: &[u8], length: u32, ports: &[u16]) -> Option<Segment> {
     let half = |at: usize| Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
     let (from, to, tcp, end) = match bytes.first()? >> 4 {
@@ -52,8 +51,7 @@ pub(crate) fn parse(bytes: &[u8], length: u32, ports: &[u16]) -> Option<Segment>
         }
         _ => return None,
     };
-    // Packets that are not cut to the network's size before they leave have no length of their own beyond 64 KiB. Others have the right one,
-    // and the card's padding behind them.
+    // A packet above 64 KiB, before segmentation by the card, has the length 0. Other packets have their length, and padding after it.
     let end = if end == 0 { length } else { end };
     let (from, to) = ((from, half(tcp)?), (to, half(tcp + 2)?));
     let sequence = u32::from_be_bytes(*bytes.get(tcp + 4..)?.first_chunk()?);
@@ -70,7 +68,7 @@ pub(crate) fn parse(bytes: &[u8], length: u32, ports: &[u16]) -> Option<Segment>
         (to, from)
     };
     Some(Segment {
-        ends: Ends { client, server },
+        endpoints: Endpoints { client, server },
         is_from_server,
         begins_or_ends: flags & 0x07 != 0,
         is_fin: flags & 0x07 == 0x01,
@@ -85,11 +83,11 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// What a packet is to be.
+    /// The fields of a packet for a test.
     #[derive(Clone, Copy)]
     pub(crate) struct Built {
         pub(crate) is_ipv6: bool,
-        /// Of TCP.
+        /// Bytes of TCP options.
         pub(crate) options_bytes: usize,
         pub(crate) from: u16,
         pub(crate) to: u16,
@@ -98,7 +96,7 @@ pub(crate) mod tests {
         pub(crate) data_bytes: usize,
     }
 
-    /// A packet from 10.0.0.1 to 10.0.0.2, or from ::1 to ::2.
+    /// Builds a packet from 10.0.0.1 to 10.0.0.2, or from ::1 to ::2.
     pub(crate) fn built(built: &Built) -> Vec<u8> {
         let tcp_bytes = 20 + built.options_bytes + built.data_bytes;
         let mut bytes = if built.is_ipv6 {
@@ -137,30 +135,33 @@ pub(crate) mod tests {
     };
 
     #[test]
-    fn a_packet_is_of_the_connection_between_its_ends_whichever_way_it_goes() {
+    fn both_directions_have_the_same_endpoints() {
         for is_ipv6 in [false, true] {
             let there = Built { is_ipv6, ..REQUEST };
             let bytes = built(&there);
             let request = parse(&bytes[..72.min(bytes.len())], bytes.len() as u32, &[80]).unwrap();
             assert!(!request.is_from_server && !request.begins_or_ends);
             assert_eq!((request.data_bytes, request.end_sequence), (10, 8));
-            assert_eq!((request.ends.client.1, request.ends.server.1), (40_000, 80));
-            assert_eq!(request.ends.client.0.is_ipv6(), is_ipv6);
+            assert_eq!(
+                (request.endpoints.client.1, request.endpoints.server.1),
+                (40_000, 80)
+            );
+            assert_eq!(request.endpoints.client.0.is_ipv6(), is_ipv6);
             let from_server = |from: u16, to: u16| {
                 let mut bytes = built(&Built { from, to, ..there });
-                // It comes from the other end.
+                // The packet comes from the other endpoint.
                 let (at, size) = if is_ipv6 { (8, 16) } else { (12, 4) };
                 bytes[at..at + 2 * size].rotate_left(size);
                 parse(&bytes, bytes.len() as u32, &[80]).unwrap()
             };
-            let answer = from_server(80, 40_000);
-            assert!(answer.is_from_server);
-            assert_eq!(answer.ends, request.ends);
+            let response = from_server(80, 40_000);
+            assert!(response.is_from_server);
+            assert_eq!(response.endpoints, request.endpoints);
         }
     }
 
     #[test]
-    fn padding_behind_a_packet_is_no_data_and_a_packet_without_a_length_is_as_long_as_it_is() {
+    fn padding_is_no_data() {
         let mut bytes = built(&Built {
             options_bytes: 0,
             data_bytes: 0,
@@ -175,7 +176,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_of_other_ports_is_nothing() {
+    fn truncated_or_foreign_packet_is_none() {
         let bytes = built(&Built {
             data_bytes: 0,
             ..REQUEST

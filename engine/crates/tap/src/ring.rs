@@ -1,7 +1,7 @@
-//! The kernel's side: a packet socket whose packets the kernel puts into memory that both see (TPACKET_V3, Documentation/networking/packet_mmap).
+//! A packet socket whose ring of blocks is shared with the kernel (TPACKET_V3, Documentation/networking/packet_mmap).
 //!
-//! The memory is blocks. The kernel fills one after the other and hands a block over when it is full or a time has passed; it goes on only if the
-//! next one has been given back, and counts what it must drop.
+//! The kernel fills one block after the other. It hands a block over when the block is full or a timeout has passed. If the next block is
+//! not returned yet, it drops packets and counts them.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -15,25 +15,25 @@ use libc::tpacket3_hdr as Head;
 
 use crate::filter::{Instruction, SNAP_BYTES};
 
-/// A block, at some 190 bytes a packet, has room for 1,380.
+/// Size of a block: room for 1,380 packets of about 190 bytes.
 const BLOCK_BYTES: usize = 256 * 1024;
-/// 32 MiB: nearly a second of 200,000 packets a second.
+/// Number of blocks, 32 MiB: almost one second at 200,000 packets per second.
 const BLOCKS: usize = 128;
-/// A block is handed over after so long if it is not full.
-pub(crate) const HAND_OVER_MS: u32 = 10;
-/// For the arithmetic of the ring's sizes only: in this version packets take the room that they need.
+/// Time after which the kernel hands over a block that is not full.
+pub(crate) const BLOCK_TIMEOUT_MS: u32 = 10;
+/// Only for the ring's size: TPACKET_V3 packets have any size.
 const FRAME_BYTES: usize = 2048;
 
-/// One packet, as far as it was copied.
+/// The captured start of a packet.
 pub(crate) struct Packet<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Of the whole packet, from its network header on.
+    /// Length of the whole packet, with its network header.
     pub(crate) length: u32,
-    /// The kernel's stamp: the time of day.
+    /// The kernel's time stamp, as time of day.
     pub(crate) at_unix_ns: u64,
 }
 
-/// See the module's description.
+/// A packet socket and its ring.
 pub(crate) struct Ring {
     socket: OwnedFd,
     memory: NonNull<u8>,
@@ -41,17 +41,17 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// The packets of an interface that a program chooses.
+    /// Opens a ring for the packets of an interface that pass `program`.
     ///
     /// # Errors
-    /// When the interface is not there, or this process may not see its packets.
+    /// The interface does not exist, or this process may not capture its packets.
     pub(crate) fn open(
         interface: &str,
         program: &[Instruction],
         ignores_outgoing: bool,
     ) -> io::Result<Self> {
-        let index = index_of(interface)?;
-        // SAFETY: the arguments are numbers; what is returned is a new descriptor or -1. Of protocol 0 it receives nothing yet.
+        let index = interface_index(interface)?;
+        // SAFETY: the arguments are numbers, and the result is a new descriptor or -1. With protocol 0 it receives no packets yet.
         let socket = unsafe {
             let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
             let descriptor = libc::socket(libc::AF_PACKET, kind, 0);
@@ -68,12 +68,12 @@ impl Ring {
             tp_block_nr: BLOCKS as u32,
             tp_frame_size: FRAME_BYTES as u32,
             tp_frame_nr: (BLOCKS * BLOCK_BYTES / FRAME_BYTES) as u32,
-            tp_retire_blk_tov: HAND_OVER_MS,
+            tp_retire_blk_tov: BLOCK_TIMEOUT_MS,
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
         set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        // SAFETY: a new mapping of the ring's size, shared with the kernel; the result is looked at before it is used.
+        // SAFETY: a new mapping of the ring's size, shared with the kernel. The result is checked before use.
         let memory = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -94,7 +94,7 @@ impl Ring {
             next: 0,
         };
         if ignores_outgoing {
-            // Saves the kernel copies that the program would drop; unknown before Linux 4.20.
+            // Saves copies of packets that the program drops; unknown before Linux 4.20.
             let yes: libc::c_int = 1;
             let _ = set(
                 &ring.socket,
@@ -107,7 +107,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// From here on packets come.
+    /// Starts to receive packets.
     fn bind(&self, index: u32) -> io::Result<()> {
         // SAFETY: zeros are a valid address of this form.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -128,22 +128,22 @@ impl Ring {
         }
     }
 
-    /// Takes the next block, if the kernel has handed it over, and gives it back.
-    pub(crate) fn take_block(&mut self, mut on_packet: impl FnMut(Packet<'_>)) -> bool {
+    /// Reads the next block and returns it to the kernel. Returns false if the kernel has not handed it over.
+    pub(crate) fn read_block(&mut self, mut on_packet: impl FnMut(Packet<'_>)) -> bool {
         // SAFETY: `next` is below BLOCKS, so the block lies in the mapping, which lives as long as this and is aligned to pages.
         let block = unsafe { self.memory.add(self.next * BLOCK_BYTES) };
         let descriptor: NonNull<libc::tpacket_block_desc> = block.cast();
-        // SAFETY: the descriptor begins the block. Its fields are reached by pointers, since the kernel writes to them; the status is a
-        // u32 that both sides only touch atomically.
+        // SAFETY: the descriptor is at the start of the block. Its fields are accessed by pointers, because the kernel writes them. The status
+        // is a u32 that both sides access atomically.
         let status =
             unsafe { AtomicU32::from_ptr(&raw mut (*descriptor.as_ptr()).hdr.bh1.block_status) };
-        // What the kernel wrote before it handed the block over is seen after this.
+        // Acquire: the kernel wrote the block before this status.
         if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return false;
         }
-        // SAFETY: the block is ours until its status is given back, so that nobody writes to it.
+        // SAFETY: the kernel does not write the block until the status is returned.
         let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), BLOCK_BYTES) };
-        // SAFETY: as above; read as a copy.
+        // SAFETY: as above; this is a copy.
         let head = unsafe { (*descriptor.as_ptr()).hdr.bh1 };
         let mut at = head.offset_to_first_pkt as usize;
         for _ in 0..head.num_pkts {
@@ -158,12 +158,12 @@ impl Ring {
         true
     }
 
-    /// Packets that the kernel dropped for want of room since the last call.
+    /// Returns the number of packets that the kernel dropped since the last call, because the ring was full.
     pub(crate) fn dropped(&self) -> io::Result<u64> {
         // SAFETY: zeros are valid counts.
         let mut statistics: libc::tpacket_stats_v3 = unsafe { std::mem::zeroed() };
         let mut length = size_of::<libc::tpacket_stats_v3>() as libc::socklen_t;
-        // SAFETY: the descriptor is open; the kernel writes no more than the length says, into memory that lives during the call.
+        // SAFETY: the descriptor is open. The kernel writes at most `length` bytes, into memory that lives during the call.
         let done = unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),
@@ -188,12 +188,12 @@ impl AsFd for Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made with this length, and nothing refers to it any more.
+        // SAFETY: the mapping has this length, and no reference to it is left.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), BLOCKS * BLOCK_BYTES) };
     }
 }
 
-/// The packet whose head is at a place of a block, and how far from there the next one is.
+/// Returns the packet at an offset of a block, and the distance to the next one.
 fn packet_at(block: &[u8], at: usize) -> Option<(Packet<'_>, usize)> {
     let word = |offset: usize| {
         Some(u32::from_ne_bytes(
@@ -217,7 +217,7 @@ fn packet_at(block: &[u8], at: usize) -> Option<(Packet<'_>, usize)> {
     Some((packet, word(offset_of!(Head, tp_next_offset))? as usize))
 }
 
-fn index_of(interface: &str) -> io::Result<u32> {
+fn interface_index(interface: &str) -> io::Result<u32> {
     let unknown = || io::Error::from(io::ErrorKind::NotFound);
     let name = CString::new(interface).map_err(|_| unknown())?;
     // SAFETY: the name ends with a zero and lives during the call.
@@ -241,12 +241,12 @@ fn attach(socket: &OwnedFd, program: &[Instruction]) -> io::Result<()> {
         len: lines.len() as u16,
         filter: lines.as_mut_ptr(),
     };
-    // The kernel copies the program during the call, for which it lives.
+    // The program lives during the call, in which the kernel copies it.
     set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &whole)
 }
 
 fn set<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the descriptor is open, and the value is read during the call only, as many bytes as it has.
+    // SAFETY: the descriptor is open. The kernel reads the value, of this length, during the call only.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

@@ -1,6 +1,6 @@
-//! The subcommands `host`, `init` and `keeper`.
+//! The subcommands `host` and `init`.
 use std::io::{stdin, stdout};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,28 +11,24 @@ use crate::output;
 /// Arguments of `weir-engine host`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// How a server is kept together with what it starts.
+    /// How to isolate a server and its descendants.
     #[arg(long, value_enum, default_value = "auto")]
     isolation: IsolationArgument,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum IsolationArgument {
-    /// Namespaces where this process has the right to make them, else process-group.
+    /// Namespaces if this process may make them, else process-group.
     Auto,
     /// PID, IPC and mount namespaces.
     Namespace,
-    /// Child subreaper and process group; needs no rights.
+    /// Child subreaper and process group; needs no privilege.
     ProcessGroup,
 }
 
 /// Arguments of `weir-engine init`.
 #[derive(clap::Args)]
 pub struct InitArguments {}
-
-/// Arguments of `weir-engine keeper`.
-#[derive(clap::Args)]
-pub struct KeeperArguments {}
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
@@ -44,45 +40,32 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             IsolationArgument::ProcessGroup => Choice::Only(Isolation::ProcessGroup),
         },
         version: env!("CARGO_PKG_VERSION"),
-        // Whatever has become of the file since, this is the same program.
+        // The same program, even if its file was replaced since.
         program: PathBuf::from("/proc/self/exe"),
         input: input.as_fd(),
         output: records.as_fd(),
     };
-    let ran = Host::new(options, output::write_record).and_then(|(host, writer)| {
-        let ran = host.run();
+    let result = Host::new(options, output::write_record).and_then(|(host, writer)| {
+        let result = host.run();
         writer.finish();
-        ran
+        result
     });
-    match ran {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fatal(&error),
-    }
+    exit(result)
 }
 
-/// Runs the subcommand.
+/// Runs the subcommand. Standard input is the socket to the host.
 pub fn run_init(_arguments: &InitArguments) -> ExitCode {
-    beside_a_host(weir_host::run_init)
-}
-
-/// Runs the subcommand.
-pub fn run_keeper(_arguments: &KeeperArguments) -> ExitCode {
-    beside_a_host(weir_host::run_keeper)
-}
-
-/// The host listens at the other end of standard input; nobody does on standard output.
-fn beside_a_host(run: impl FnOnce(OwnedFd) -> Result<(), Error>) -> ExitCode {
-    let ran = stdin()
+    let result = stdin()
         .as_fd()
         .try_clone_to_owned()
         .map_err(|error| Error::System("taking standard input", error))
-        .and_then(run);
-    match ran {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fatal(&error),
-    }
+        .and_then(weir_host::run_init);
+    exit(result)
 }
 
-fn fatal(error: &Error) -> ExitCode {
-    output::fatal(2, &error.to_string(), error.hint())
+fn exit(result: Result<(), Error>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output::fatal(2, &error.to_string(), error.hint()),
+    }
 }

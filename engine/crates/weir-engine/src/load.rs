@@ -1,7 +1,7 @@
-//! The subcommand `load`: plan in, records out.
+//! The subcommand `load`: reads a plan, prints records.
 //!
-//! Beside the load's own threads: this one collects; one writes standard output, so that a slow reader holds up nothing; one
-//! waits for signals; one watches standard input.
+//! Beside the load's own threads, this thread collects, one writes standard output, one waits for signals, and one reads standard input. So
+//! a slow reader of the records delays no other thread.
 
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::PathBuf;
@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::thread;
 
-use rustix::fs::{FileType, fstat};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use rustix::event::{PollFd, PollFlags, poll};
 use weir_load::{LoadError, Prepared, Stop};
 use weir_plan::Plan;
 use weir_record::{Event, Record, Stopped};
+use weir_sys::pipe::is_pipe;
+use weir_sys::process::{SIGINT, SIGTERM, SignalFd};
 
 use crate::output::{fatal, write_record};
 
-/// Records that may wait for a slow reader, some 4 kB each; beyond them intervals are left out, and an event says how many.
-const WAITING_RECORDS: usize = 4096;
+/// Maximum number of records, of about 4 kB each, that wait for a slow reader. Further ones are dropped, and an event reports their number.
+const MAX_WAITING_RECORDS: usize = 4096;
 
 /// Arguments of `weir-engine load`.
 #[derive(clap::Args)]
@@ -38,37 +38,37 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     };
     let prepared = match Prepared::new(plan) {
         Ok(prepared) => prepared,
-        Err(error) => return give_up(&error),
+        Err(error) => return fail(&error),
     };
     let stop = Arc::new(Stop::default());
     stop_on_signals(&stop);
-    let (told, begin) = channel();
+    let (start, begin) = channel();
     if prepared.plan.held {
-        begin_when_told(told, &stop);
+        read_start_time(start, &stop);
     } else if arguments.plan.is_none() {
         stop_on_end_of_input(&stop);
     }
-    let (records, written) = sync_channel(WAITING_RECORDS);
+    let (records, written) = sync_channel(MAX_WAITING_RECORDS);
     let writer = {
         let stop = Arc::clone(&stop);
         thread::spawn(move || write_records(&written, &stop))
     };
     let mut outlet = Outlet {
         records,
-        left_out: 0,
+        dropped: 0,
         last_s: 0.0,
     };
     let result = weir_load::run(&prepared, &stop, &begin, &mut |record| outlet.emit(record));
     drop(outlet);
-    // All records are out, or nobody reads them, when the writer ends; it does not panic.
+    // The writer ends when all records are written or the reader is gone. It does not panic.
     let _ = writer.join();
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => give_up(&error),
+        Err(error) => fail(&error),
     }
 }
 
-fn give_up(error: &LoadError) -> ExitCode {
+fn fail(error: &LoadError) -> ExitCode {
     fatal(error.code(), &error.to_string(), &error.hint())
 }
 
@@ -95,22 +95,22 @@ fn read_plan(arguments: &Arguments) -> Result<Plan, ExitCode> {
 
 fn stop_on_signals(stop: &Arc<Stop>) {
     let stop = Arc::clone(stop);
-    // Without the handler the signals end the process, which is what they ask for, if less politely.
-    if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) {
+    // If this fails, the signals end the process at once.
+    if let Ok(signals) = SignalFd::new(&[SIGINT, SIGTERM]) {
         thread::spawn(move || {
-            for _ in signals.forever() {
-                stop.request(Stopped::Signal);
+            loop {
+                let _ = poll(&mut [PollFd::new(&signals, PollFlags::IN)], None);
+                if signals.next().is_some() {
+                    stop.request(Stopped::Signal);
+                }
             }
         });
     }
 }
 
-/// A pipe whose other end is closed belongs to somebody who has gone: then the load must not go on. A file just ends.
+/// Stops the load when standard input closes, if it is a pipe: the parent process has ended. A file just ends.
 fn stop_on_end_of_input(stop: &Arc<Stop>) {
-    let is_pipe = fstat(std::io::stdin())
-        .map(|status| FileType::from_raw_mode(status.st_mode))
-        .is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::Socket));
-    if !is_pipe {
+    if !is_pipe(std::io::stdin()) {
         return;
     }
     let stop = Arc::clone(stop);
@@ -122,23 +122,23 @@ fn stop_on_end_of_input(stop: &Arc<Stop>) {
     });
 }
 
-/// The line of standard input that says when a load begins that is held.
+/// The line of standard input with the start time of a held load.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Begin {
     start_monotonic_ns: u64,
 }
 
-/// Hands over when the load begins, and stops it when its input ends or says something else.
-fn begin_when_told(told: Sender<u64>, stop: &Arc<Stop>) {
+/// Reads the start time of a held load. Stops the load at the end of the input or after an invalid line.
+fn read_start_time(start: Sender<u64>, stop: &Arc<Stop>) {
     let stop = Arc::clone(stop);
     thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
-            // Behind the plan its own line ends.
+            // The rest of the plan's line.
             match line.as_deref().map(str::trim) {
                 Ok("") => {}
                 Ok(line) => match serde_json::from_str::<Begin>(line) {
-                    Ok(begin) => drop(told.send(begin.start_monotonic_ns)),
+                    Ok(begin) => drop(start.send(begin.start_monotonic_ns)),
                     Err(_) => break,
                 },
                 Err(_) => break,
@@ -149,21 +149,21 @@ fn begin_when_told(told: Sender<u64>, stop: &Arc<Stop>) {
 }
 
 fn write_records(records: &Receiver<Box<Record>>, stop: &Stop) {
-    // As the collecting thread is.
+    // Like the collecting thread.
     weir_sys::limits::lower_priority(weir_load::NICE);
     for record in records {
         if !write_record(&record) {
-            // Nobody reads any more: there is nobody to run the load for.
+            // The reader is gone, so the load has no purpose.
             stop.request(Stopped::Input);
             return;
         }
     }
 }
 
-/// The way of records to the writing thread, which never blocks the collecting one while the load runs.
+/// The queue of records to the writer thread. It never blocks the collecting thread while the load runs.
 struct Outlet {
     records: SyncSender<Box<Record>>,
-    left_out: u64,
+    dropped: u64,
     last_s: f64,
 }
 
@@ -176,31 +176,31 @@ impl Outlet {
             }
             Record::Event(_) => self.try_emit(record),
             Record::Ready { .. } | Record::Hello(_) | Record::End { .. } => {
-                self.confess();
-                // Fails only when nobody reads any more.
+                self.report_dropped();
+                // Fails only if the reader is gone.
                 let _ = self.records.send(Box::new(record));
             }
         }
     }
 
     fn try_emit(&mut self, record: Record) {
-        self.confess();
+        self.report_dropped();
         if let Err(TrySendError::Full(_)) = self.records.try_send(Box::new(record)) {
-            self.left_out += 1;
+            self.dropped += 1;
         }
     }
 
-    /// Says how many records were left out, if any.
-    fn confess(&mut self) {
-        if self.left_out == 0 {
+    /// Reports the number of dropped records, if any.
+    fn report_dropped(&mut self) {
+        if self.dropped == 0 {
             return;
         }
         let event = Event {
             t_s: self.last_s,
             kind: "records",
             detail: format!(
-                "{} records left out: standard output was not read",
-                self.left_out
+                "{} records dropped: standard output was not read",
+                self.dropped
             ),
         };
         if self
@@ -208,7 +208,7 @@ impl Outlet {
             .try_send(Box::new(Record::Event(event)))
             .is_ok()
         {
-            self.left_out = 0;
+            self.dropped = 0;
         }
     }
 }

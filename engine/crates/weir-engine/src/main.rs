@@ -1,4 +1,4 @@
-//! `weir-engine`: the one binary of weir's Rust side. It parses arguments and prints; everything else lives in the library crates.
+//! `weir-engine`: the one binary of weir's Rust side. It parses arguments and prints; the library crates do everything else.
 
 mod host;
 mod load;
@@ -21,22 +21,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Put one load on a target: plan in on standard input, records out.
+    /// Make one load: reads a plan from standard input, prints records.
     Load(load::Arguments),
-    /// Start, observe and stop processes, by commands on standard input.
+    /// Start, observe and stop processes, by commands from standard input.
     Host(host::Arguments),
     /// Observe processes that are already running.
     Observe(observe::Arguments),
-    /// Time the requests to a server by the packets that the kernel sees.
+    /// Measure response times of a server from network packets.
     Tap(tap::Arguments),
-    /// Serve the null, echo, delay and fault servers.
+    /// Run a test server.
     Serve(serve::Arguments),
-    /// The first process of a started server's group; started by `host` only.
+    /// Run the parent process of one server; only `host` starts it.
     #[command(hide = true)]
     Init(host::InitArguments),
-    /// Removes the control groups of a host that was killed; started by `host` only.
-    #[command(hide = true)]
-    Keeper(host::KeeperArguments),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +44,5 @@ fn main() -> ExitCode {
         Command::Tap(arguments) => tap::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Init(arguments) => host::run_init(&arguments),
-        Command::Keeper(arguments) => host::run_keeper(&arguments),
     }
 }

@@ -1,28 +1,26 @@
 //! The subcommand `observe`.
 use std::io::stdin;
-use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
-use weir_observe::{Error, Grid, Observer, Reading, raise_open_files};
+use weir_observe::{Error, Observer, Reading, Ticker, raise_open_files};
+use weir_sys::limits::{LOWEST_PRIORITY, lower_priority};
+use weir_sys::pipe::{is_closed, is_pipe};
 
-use crate::{output, serve};
-
-/// The lowest priority.
-const NICE: i32 = 19;
+use crate::output;
 
 /// Arguments of `weir-engine observe`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A process; what it has started and starts belongs to it. May be given several times.
+    /// PID of a process, which is observed with its descendants; repeatable.
     #[arg(long = "pid", required = true, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pids: Vec<i32>,
     /// Seconds between two samples.
     #[arg(long, default_value_t = 0.1, value_name = "SECONDS", value_parser = parse_period)]
     period: f64,
-    /// Seconds between two readings of proportional memory, which costs milliseconds per GiB.
+    /// Seconds between two reads of proportional memory, which take milliseconds per GiB.
     #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = parse_period)]
     memory_period: f64,
 }
@@ -44,23 +42,23 @@ fn message(error: &Error) -> String {
     }
 }
 
-/// Samples until standard input is closed, the processes have ended, or nobody reads.
+/// Samples until standard input closes, all processes have ended, or the reader closes standard output.
 fn observe(arguments: &Arguments) -> Result<(), Error> {
-    // Whatever else wants the CPU gets it first: a load generator may be on the same one. Always allowed.
-    weir_sys::limits::lower_priority(NICE);
+    // A load generator may run on the same CPU.
+    lower_priority(LOWEST_PRIORITY);
     raise_open_files();
     let mut observer = Observer::new()?;
     for &pid in &arguments.pids {
         observer.add_tree(&pid.to_string(), "observed", pid, true)?;
     }
     let begin = Instant::now();
-    let mut usual = Grid::new(begin, Duration::from_secs_f64(arguments.period));
-    let mut memory = Grid::new(begin, Duration::from_secs_f64(arguments.memory_period));
+    let mut usual = Ticker::new(begin, Duration::from_secs_f64(arguments.period));
+    let mut memory = Ticker::new(begin, Duration::from_secs_f64(arguments.memory_period));
     let mut is_first = true;
     loop {
         let now = Instant::now();
-        if usual.take(now) {
-            let is_memory_due = memory.take(now);
+        if usual.tick(now) {
+            let is_memory_due = memory.tick(now);
             let reading = if std::mem::take(&mut is_first) {
                 Reading::Full
             } else if is_memory_due {
@@ -80,18 +78,18 @@ fn observe(arguments: &Arguments) -> Result<(), Error> {
     }
 }
 
-/// Waits until `due`, or until standard input, if it is a pipe, is closed.
+/// Waits until `due`. Returns early, with true, if standard input is a pipe and closes.
 fn input_closes_before(due: Instant) -> bool {
     let stdin = stdin();
     let mut waits = Vec::with_capacity(1);
-    if serve::is_pipe(&stdin) {
+    if is_pipe(&stdin) {
         waits.push(PollFd::new(&stdin, PollFlags::IN));
     }
     let wait = due.saturating_duration_since(Instant::now());
     let timeout = Timespec::try_from(wait).unwrap_or_default();
     match poll(&mut waits, Some(&timeout)) {
         Ok(0) | Err(_) => false,
-        Ok(_) => weir_serve::is_closed(stdin.as_fd()),
+        Ok(_) => is_closed(&stdin),
     }
 }
 

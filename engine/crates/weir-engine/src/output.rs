@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-/// Writes one record as a line of JSON and flushes it. Returns false when nobody reads any more.
+/// Writes one record as a line of JSON and flushes it. Returns false if the reader is gone.
 pub fn write_record(record: &impl Serialize) -> bool {
     let mut line = match serde_json::to_vec(record) {
         Ok(line) => line,
@@ -20,7 +20,7 @@ pub fn write_record(record: &impl Serialize) -> bool {
     out.write_all(&line).and_then(|()| out.flush()).is_ok()
 }
 
-/// A problem that ends the process, in the form every subcommand uses.
+/// The record of an error that ends the process.
 #[derive(Serialize)]
 struct Fatal<'a> {
     record: &'static str,
@@ -29,7 +29,7 @@ struct Fatal<'a> {
     hint: &'a str,
 }
 
-/// Reports a fatal problem on both streams and gives the exit code to return from `main`.
+/// Reports an error on both streams. Returns the exit code of the process.
 pub fn fatal(code: u8, message: &str, hint: &str) -> ExitCode {
     write_record(&Fatal {
         record: "error",

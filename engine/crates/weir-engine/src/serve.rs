@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_serve::{Behaviour, DEFAULT_BACKLOG, Distribution, Ended, Fault, Listener};
+use weir_serve::{Behaviour, DEFAULT_BACKLOG, Distribution, Fault, Listener, ServerEnd};
+
+use weir_sys::pipe::is_pipe;
 
 use crate::output;
 
@@ -15,8 +17,8 @@ use crate::output;
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
-    server: Server,
-    /// Where to listen; port 0 takes a free one.
+    server: ServerKind,
+    /// Address to listen on; port 0 chooses a free port.
     #[arg(
         long,
         global = true,
@@ -24,7 +26,7 @@ pub struct Arguments {
         default_value = "127.0.0.1:0"
     )]
     listen: SocketAddr,
-    /// How many connections may wait to be accepted.
+    /// Maximum number of connections that wait to be accepted.
     #[arg(
         long,
         global = true,
@@ -36,50 +38,50 @@ pub struct Arguments {
 }
 
 #[derive(clap::Subcommand)]
-enum Server {
-    /// Answer every request with a fixed small 200.
+enum ServerKind {
+    /// Respond with a fixed small 200.
     Null,
-    /// Answer with the request's body.
+    /// Respond with the request's body.
     Echo,
-    /// Answer with a fixed small 200 after a fixed time.
+    /// Respond with a fixed small 200 after a fixed time.
     Delay {
-        /// How long a request waits: 2s, 150ms, 80us.
+        /// Time until the response: 2s, 150ms, 80us.
         #[arg(long, value_parser = parse_duration)]
         wait: Duration,
     },
-    /// Answer at once, but stop answering at the end of each period.
+    /// Respond at once, except at the end of each period.
     Stall {
-        /// The period, counted from the start of the server: 2s, 150ms, 80us.
+        /// Length of a period, from the start of the server: 2s, 150ms, 80us.
         #[arg(long, value_parser = parse_duration)]
         every: Duration,
-        /// How long of each period nothing is answered.
+        /// Time without responses at the end of each period.
         #[arg(long = "for", value_name = "LENGTH", value_parser = parse_duration)]
         length: Duration,
     },
-    /// Answer each request after a service time drawn from a distribution.
+    /// Respond after a random service time.
     Times {
-        /// constant:2ms, uniform:1ms..3ms or exponential:5ms (its mean).
+        /// constant:2ms, uniform:1ms..3ms or exponential:5ms (mean).
         #[arg(long, value_parser = parse_distribution)]
         distribution: Distribution,
-        /// So many requests are served at once and the others queue, first come, first served; not given: however many come.
+        /// Maximum number of concurrent requests; further ones queue in order of arrival. Default: unlimited.
         #[arg(long, value_name = "N")]
         servers: Option<NonZeroUsize>,
-        /// What some requests get in place of their answer, when that is due; not slow-drip or die-after.
+        /// Fault in place of some responses, when they are due; not slow-drip or die-after.
         #[arg(long, value_name = "KIND")]
         fault: Option<FaultKind>,
-        /// The share of the requests that get it.
+        /// Share of the requests with the fault.
         #[arg(long, value_name = "SHARE", requires = "fault", default_value_t = 1.0, value_parser = parse_share)]
         fault_share: f64,
-        /// Decides the draws.
+        /// Seed of the random numbers.
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Misbehave in one chosen way.
+    /// Serve with one fault.
     Fault {
-        /// How.
+        /// The fault.
         #[arg(long)]
         kind: FaultKind,
-        /// For die-after: the number of requests that are still answered.
+        /// For die-after: number of responses before the exit.
         #[arg(value_name = "N", required_if_eq("kind", "die-after"), value_parser = clap::value_parser!(u64).range(1..))]
         requests: Option<u64>,
     },
@@ -89,24 +91,24 @@ enum Server {
 enum FaultKind {
     /// Accept a connection and close it.
     Close,
-    /// Read requests and never answer.
+    /// Read requests and never respond.
     Silent,
-    /// Answer with what is not HTTP, then close.
+    /// Respond with bytes that are not HTTP, then close.
     Garbage,
-    /// Send half an answer, then close.
+    /// Send half a response, then close.
     Half,
-    /// Reset the connection in place of an answer.
+    /// Reset the connection in place of a response.
     Reset,
-    /// Answer every request with status 500.
+    /// Respond to every request with status 500.
     #[value(name = "status-500")]
     Status500,
-    /// Answer with a byte every 100 ms.
+    /// Respond with one byte every 100 ms.
     SlowDrip,
-    /// Serve well, and exit with code 1 after N requests.
+    /// Respond without a fault, and exit with code 1 after N requests.
     DieAfter,
 }
 
-/// Printed once the socket listens.
+/// The record of a listening socket.
 #[derive(Serialize)]
 struct Listening {
     record: &'static str,
@@ -115,14 +117,14 @@ struct Listening {
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    if let Server::Stall { every, length } = &arguments.server {
+    if let ServerKind::Stall { every, length } = &arguments.server {
         if length >= every {
             let message =
                 format!("--for: found {length:?}, expected less than --every ({every:?})");
             return output::fatal(2, &message, "--every 2s --for 500ms");
         }
     }
-    if let Server::Times {
+    if let ServerKind::Times {
         fault: Some(FaultKind::SlowDrip | FaultKind::DieAfter),
         ..
     } = &arguments.server
@@ -143,23 +145,23 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
     let stdin = stdin();
     let watch = is_pipe(&stdin).then(|| stdin.as_fd());
-    match listener.serve(behaviour(&arguments.server), watch) {
-        Ok(Ended::WatchClosed) => ExitCode::SUCCESS,
-        Ok(Ended::DiedAsAsked) => ExitCode::from(1),
+    match listener.serve(to_behaviour(&arguments.server), watch) {
+        Ok(ServerEnd::WatchClosed) => ExitCode::SUCCESS,
+        Ok(ServerEnd::RequestLimit) => ExitCode::from(1),
         Err(error) => output::fatal(3, &error.to_string(), &error.hint()),
     }
 }
 
-fn behaviour(server: &Server) -> Behaviour {
+fn to_behaviour(server: &ServerKind) -> Behaviour {
     match server {
-        Server::Null => Behaviour::Null,
-        Server::Echo => Behaviour::Echo,
-        Server::Delay { wait } => Behaviour::Delay(*wait),
-        Server::Stall { every, length } => Behaviour::Stall {
+        ServerKind::Null => Behaviour::Null,
+        ServerKind::Echo => Behaviour::Echo,
+        ServerKind::Delay { wait } => Behaviour::Delay(*wait),
+        ServerKind::Stall { every, length } => Behaviour::Stall {
             every: *every,
             length: *length,
         },
-        Server::Times {
+        ServerKind::Times {
             distribution,
             servers,
             fault,
@@ -168,14 +170,14 @@ fn behaviour(server: &Server) -> Behaviour {
         } => Behaviour::Times {
             distribution: *distribution,
             servers: *servers,
-            fault: fault.map(|kind| (fault_of(kind, None), *fault_share)),
+            fault: fault.map(|kind| (to_fault(kind, None), *fault_share)),
             seed: *seed,
         },
-        Server::Fault { kind, requests } => Behaviour::Fault(fault_of(*kind, *requests)),
+        ServerKind::Fault { kind, requests } => Behaviour::Fault(to_fault(*kind, *requests)),
     }
 }
 
-fn fault_of(kind: FaultKind, requests: Option<u64>) -> Fault {
+fn to_fault(kind: FaultKind, requests: Option<u64>) -> Fault {
     match kind {
         FaultKind::Close => Fault::Close,
         FaultKind::Silent => Fault::Silent,
@@ -188,16 +190,7 @@ fn fault_of(kind: FaultKind, requests: Option<u64>) -> Fault {
     }
 }
 
-/// A terminal or /dev/null says nothing about whoever started this process; a pipe or a socket does.
-pub fn is_pipe(stdin: &std::io::Stdin) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    let owned = stdin.as_fd().try_clone_to_owned().map(std::fs::File::from);
-    owned
-        .and_then(|file| file.metadata())
-        .is_ok_and(|metadata| metadata.file_type().is_fifo() || metadata.file_type().is_socket())
-}
-
-/// A number with a unit: `2s`, `150ms`, `80us`.
+/// Parses a number with a unit: `2s`, `150ms`, `80us`.
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || {
         format!(
@@ -219,7 +212,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| expected())
 }
 
-/// A share: above 0, at most 1.
+/// Parses a share: above 0, at most 1.
 fn parse_share(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
@@ -231,7 +224,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
         })
 }
 
-/// A distribution of times: `constant:2ms`, `uniform:1ms..3ms`, `exponential:5ms`.
+/// Parses a distribution of times: `constant:2ms`, `uniform:1ms..3ms`, `exponential:5ms`.
 fn parse_distribution(text: &str) -> Result<Distribution, String> {
     let expected = || {
         format!(

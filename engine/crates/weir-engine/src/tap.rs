@@ -1,35 +1,25 @@
 //! The subcommand `tap`.
 use std::io::stdin;
-use std::os::fd::AsFd;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::Timespec;
 use serde::Serialize;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use weir_record::{Histogram, SCHEMA, Statistics, Stopped, encode, new_histogram};
 use weir_sys::clock::monotonic_ns;
-use weir_tap::{MOST_PORTS, Tap, TapCounts, TapError, TapSettings};
+use weir_sys::limits::{LOWEST_PRIORITY, lower_priority};
+use weir_sys::pipe::{is_closed, is_pipe};
+use weir_sys::process::{SIGINT, SIGTERM, SignalFd};
+use weir_tap::{MAX_PORTS, Tap, TapCounts, TapError, TapSettings};
 
-use crate::{output, serve};
-
-/// The lowest priority: what the kernel has put down waits.
-const NICE: i32 = 19;
-/// The longest time between two looks at whether a signal came.
-const LOOK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
+use crate::output;
 
 /// Arguments of `weir-engine tap`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A port of the server. May be given several times.
+    /// A port of the server; repeatable.
     #[arg(long = "port", required = true, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
-    /// Look at one in so many connections.
+    /// Sample one in N connections.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     one_in: u16,
     /// The network interface between the server and its clients.
@@ -37,7 +27,7 @@ pub struct Arguments {
     interface: String,
 }
 
-/// Packets are looked at.
+/// The capture has started.
 #[derive(Serialize)]
 struct Hello<'a> {
     record: &'static str,
@@ -50,7 +40,7 @@ struct Hello<'a> {
     t_ns: u64,
 }
 
-/// What was seen.
+/// The result of the capture.
 #[derive(Serialize)]
 struct End {
     record: &'static str,
@@ -68,31 +58,27 @@ struct End {
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    if arguments.ports.len() > MOST_PORTS {
+    if arguments.ports.len() > MAX_PORTS {
         let found = arguments.ports.len();
-        let message = format!("--port: found {found} ports, expected at most {MOST_PORTS}");
+        let message = format!("--port: found {found} ports, expected at most {MAX_PORTS}");
         return output::fatal(2, &message, "start another weir-engine tap for the others");
     }
-    match observe(arguments) {
+    match capture(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => output::fatal(error.code(), &error.to_string(), error.hint()),
     }
 }
 
-/// Looks at packets until standard input closes or a signal comes.
-fn observe(arguments: &Arguments) -> Result<(), TapError> {
-    // Always allowed.
-    weir_sys::limits::lower_priority(NICE);
-    let is_signalled = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&is_signalled)).map_err(TapError::System)?;
-    }
+/// Captures packets until standard input closes or a signal arrives.
+fn capture(arguments: &Arguments) -> Result<(), TapError> {
+    lower_priority(LOWEST_PRIORITY);
+    let signals = SignalFd::new(&[SIGINT, SIGTERM]).map_err(TapError::System)?;
     let mut tap = Tap::open(TapSettings {
         ports: arguments.ports.clone(),
         one_in: arguments.one_in,
         interface: arguments.interface.clone(),
     })?;
-    let said = output::write_record(&Hello {
+    let has_reader = output::write_record(&Hello {
         record: "hello",
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -102,21 +88,17 @@ fn observe(arguments: &Arguments) -> Result<(), TapError> {
         one_in: arguments.one_in,
         t_ns: monotonic_ns(),
     });
-    if !said {
+    if !has_reader {
         return Ok(());
     }
-    let is_piped = serve::is_pipe(&stdin());
     let mut response_time = new_histogram();
     let stopped = loop {
-        if is_signalled.load(Ordering::Relaxed) {
-            break Stopped::Signal;
+        if let Some(stopped) = wait(&tap, &signals) {
+            break stopped;
         }
-        if input_closes_before_packets(&tap, is_piped) {
-            break Stopped::Input;
-        }
-        tap.take(|took_ns| response_time.saturating_record(took_ns));
+        tap.read_packets(|duration_ns| response_time.saturating_record(duration_ns));
     };
-    let counts = tap.finish(|took_ns| response_time.saturating_record(took_ns))?;
+    let counts = tap.finish(|duration_ns| response_time.saturating_record(duration_ns))?;
     output::write_record(&end(stopped, counts, &response_time));
     Ok(())
 }
@@ -137,15 +119,22 @@ fn end(stopped: Stopped, counts: TapCounts, response_time: &Histogram) -> End {
     }
 }
 
-/// Waits until packets are there, or for a while. Gives whether standard input is closed, if it is a pipe.
-fn input_closes_before_packets(tap: &Tap, is_piped: bool) -> bool {
+/// Waits for packets. Returns the reason if the capture must stop.
+fn wait(tap: &Tap, signals: &SignalFd) -> Option<Stopped> {
     let stdin = stdin();
-    let mut waits = vec![PollFd::new(tap, PollFlags::IN)];
-    if is_piped {
+    let mut waits = vec![
+        PollFd::new(tap, PollFlags::IN),
+        PollFd::new(signals, PollFlags::IN),
+    ];
+    if is_pipe(&stdin) {
         waits.push(PollFd::new(&stdin, PollFlags::IN));
     }
-    // A signal ends the wait, too.
-    let ready = poll(&mut waits, Some(&LOOK)).unwrap_or(0);
-    let is_input = ready > 0 && waits.get(1).is_some_and(|wait| !wait.revents().is_empty());
-    is_input && weir_serve::is_closed(stdin.as_fd())
+    // An interrupted wait has no ready descriptor.
+    let _ = poll(&mut waits, None);
+    let is_input = waits.get(2).is_some_and(|wait| !wait.revents().is_empty());
+    if signals.next().is_some() {
+        Some(Stopped::Signal)
+    } else {
+        (is_input && is_closed(&stdin)).then_some(Stopped::Input)
+    }
 }

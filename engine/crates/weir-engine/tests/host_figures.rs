@@ -1,4 +1,4 @@
-//! What started processes get, and what is counted of them.
+//! Resources and samples of started processes.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod host_support;
@@ -15,7 +15,7 @@ fn cpu(figures: &Value) -> f64 {
 }
 
 #[test]
-fn cpu_of_children_and_daemons_that_ended_is_counted() {
+fn cpu_of_ended_children_and_daemons_counts() {
     for mode in modes() {
         let mut host = Host::new(mode);
         // A child that ends, a grandchild that ends, and a daemon whose parent has ended: three times the work of one.
@@ -45,7 +45,7 @@ fn cpu_of_children_and_daemons_that_ended_is_counted() {
 }
 
 #[test]
-fn cpu_of_a_process_with_many_threads_is_in_every_sample() {
+fn every_sample_has_cpu_of_many_threads() {
     for mode in modes() {
         let mut host = Host::new(mode);
         // Threads that wait; the first one works until it is stopped, as nice as the observer, which it must not starve.
@@ -99,7 +99,7 @@ fn has_account(server: i32) -> bool {
 }
 
 #[test]
-fn cpu_of_processes_that_are_killed_with_the_group_is_counted() {
+fn cpu_of_killed_processes_counts() {
     for mode in modes() {
         let mut host = Host::new(mode);
         let burn_and_stay = BURN.replace('}', "} print STDERR q(burnt); sleep 1000;");
@@ -117,7 +117,7 @@ fn cpu_of_processes_that_are_killed_with_the_group_is_counted() {
 }
 
 #[test]
-fn samples_come_at_most_once_a_period_and_never_fall() {
+fn samples_are_periodic_and_never_fall() {
     for mode in modes() {
         let mut host = Host::new(mode);
         let script =
@@ -174,7 +174,7 @@ fn samples_come_at_most_once_a_period_and_never_fall() {
 }
 
 #[test]
-fn the_answer_to_sample_holds_memory_threads_and_every_group() {
+fn sample_command_reads_every_value() {
     for mode in modes() {
         let mut host = Host::new(mode);
         let mark = marker();
@@ -205,7 +205,7 @@ fn the_answer_to_sample_holds_memory_threads_and_every_group() {
 }
 
 #[test]
-fn cpus_and_niceness_are_as_asked_and_inherited() {
+fn cpus_and_niceness_are_inherited() {
     for mode in modes() {
         let mut host = Host::new(mode);
         let mut bound = host.shell("bound", "exec sleep 1000");
@@ -221,7 +221,7 @@ fn cpus_and_niceness_are_as_asked_and_inherited() {
 }
 
 #[test]
-fn an_unbound_server_may_use_every_cpu_even_if_the_host_may_not() {
+fn unbound_server_may_use_every_cpu() {
     let mut command = std::process::Command::new("taskset");
     command.args(["-c", "0", env!("CARGO_BIN_EXE_weir-engine"), "host"]);
     let mut host = Host::spawn(command);
@@ -280,7 +280,7 @@ fn no_descriptor_of_the_host_reaches_a_server() {
 }
 
 #[test]
-fn no_signal_is_blocked_or_ignored_in_a_server() {
+fn server_has_default_signals() {
     for mode in modes() {
         let mut command = std::process::Command::new("sh");
         command.args([
@@ -303,7 +303,7 @@ fn no_signal_is_blocked_or_ignored_in_a_server() {
 }
 
 #[test]
-fn a_namespace_has_its_own_proc_and_the_hosts_mounts_are_untouched() {
+fn namespace_has_its_own_proc() {
     if !is_root() {
         eprintln!("left out: namespaces need root");
         return;

@@ -1,4 +1,4 @@
-//! How processes are started and stopped, and what is said about it.
+//! Starts, stops and exits of processes, and their records.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod host_support;
@@ -10,7 +10,7 @@ use host_support::{Host, is_root, marker, modes, wait_for};
 use serde_json::json;
 
 #[test]
-fn hello_says_who_it_is_and_how_processes_are_isolated() {
+fn hello_has_version_and_isolation() {
     for mode in modes() {
         let host = Host::new(mode);
         assert_eq!(host.hello["schema"], 1);
@@ -21,7 +21,7 @@ fn hello_says_who_it_is_and_how_processes_are_isolated() {
 }
 
 #[test]
-fn a_process_that_ends_by_itself_is_reported_with_its_exit_code() {
+fn exit_code_is_reported() {
     for mode in modes() {
         let mut host = Host::new(mode);
         host.start("app", "exit 7");
@@ -39,7 +39,7 @@ fn a_process_that_ends_by_itself_is_reported_with_its_exit_code() {
 }
 
 #[test]
-fn a_process_that_a_signal_ends_is_reported_with_the_signal() {
+fn exit_by_signal_is_reported() {
     for mode in modes() {
         let mut host = Host::new(mode);
         host.start("app", "kill -SEGV $$");
@@ -50,7 +50,7 @@ fn a_process_that_a_signal_ends_is_reported_with_the_signal() {
 }
 
 #[test]
-fn stop_sends_sigterm_and_tells_how_the_process_took_it() {
+fn stop_sends_sigterm_and_reports_the_exit() {
     for mode in modes() {
         let mut host = Host::new(mode);
         host.start(
@@ -75,7 +75,7 @@ fn stop_sends_sigterm_and_tells_how_the_process_took_it() {
 }
 
 #[test]
-fn a_process_that_ignores_sigterm_is_killed_after_the_grace_period() {
+fn deaf_process_is_killed_after_the_grace_period() {
     for mode in modes() {
         let mut host = Host::new(mode);
         let mark = marker();
@@ -95,7 +95,7 @@ fn a_process_that_ignores_sigterm_is_killed_after_the_grace_period() {
 }
 
 #[test]
-fn what_a_server_leaves_when_it_ends_as_it_was_told_to_is_named() {
+fn left_behind_processes_are_named() {
     for mode in modes() {
         let mut host = Host::new(mode);
         // Its child leaves its session, so that the group's SIGTERM does not reach it.
@@ -121,7 +121,7 @@ fn what_a_server_leaves_when_it_ends_as_it_was_told_to_is_named() {
 }
 
 #[test]
-fn files_that_a_server_writes_outside_its_folder_and_leaves_are_told() {
+fn files_outside_the_folder_are_reported() {
     if !is_root() {
         return eprintln!("left out: not root");
     }
@@ -147,7 +147,7 @@ fn files_that_a_server_writes_outside_its_folder_and_leaves_are_told() {
 }
 
 #[test]
-fn a_stop_that_takes_long_holds_up_no_other_command() {
+fn slow_stop_delays_no_other_command() {
     let mut host = Host::new(modes()[0]);
     host.start(
         "deaf",
@@ -167,7 +167,7 @@ fn a_stop_that_takes_long_holds_up_no_other_command() {
 }
 
 #[test]
-fn a_name_is_taken_while_its_process_runs_and_free_afterwards() {
+fn name_is_free_after_the_exit() {
     let mut host = Host::new(modes()[0]);
     host.start("app", "exec sleep 1000");
     let again = host.shell("app", "exit 0");
@@ -179,7 +179,7 @@ fn a_name_is_taken_while_its_process_runs_and_free_afterwards() {
 }
 
 #[test]
-fn what_cannot_be_started_is_an_error_that_names_the_key() {
+fn failed_start_names_the_key() {
     for mode in modes() {
         let mut host = Host::new(mode);
         let text_file = host.folder().join("text");
@@ -221,7 +221,7 @@ fn what_cannot_be_started_is_an_error_that_names_the_key() {
 }
 
 #[test]
-fn a_line_that_is_no_command_is_answered_and_the_next_one_is_carried_out() {
+fn invalid_command_is_an_error_record() {
     let mut host = Host::new(modes()[0]);
     host.send_line("{oops");
     let refused = host.record("error", |record| record["record"] == "error");
@@ -230,7 +230,7 @@ fn a_line_that_is_no_command_is_answered_and_the_next_one_is_carried_out() {
 }
 
 #[test]
-fn the_environment_is_exactly_the_one_given_and_the_log_is_appended() {
+fn environment_is_exact_and_log_is_appended() {
     for mode in modes() {
         let mut host = Host::new(mode);
         std::fs::write(host.folder().join("app.log"), "before\n").unwrap();
@@ -285,7 +285,7 @@ fn without_rights_the_host_says_so_and_works() {
 }
 
 #[test]
-fn a_process_runs_as_the_user_it_was_given_and_with_no_other_group() {
+fn process_runs_as_its_user_only() {
     if !is_root() {
         eprintln!("left out: becoming another user takes root");
         return;
@@ -313,7 +313,7 @@ fn a_process_runs_as_the_user_it_was_given_and_with_no_other_group() {
 }
 
 #[test]
-fn a_program_or_folder_that_is_closed_to_the_user_is_an_error_that_names_the_user() {
+fn inaccessible_program_names_the_user() {
     if !is_root() {
         eprintln!("left out: becoming another user takes root");
         return;

@@ -1,4 +1,4 @@
-//! Servers in networks of their own, and that nothing of these is left.
+//! Network namespaces: servers are reachable, and no network is left.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod host_support;
@@ -65,7 +65,7 @@ fn is_connected(server: SocketAddr) -> bool {
 const PLAIN: &str = r#"{"port": 8000, "published_port": 8000}"#;
 
 #[test]
-fn a_server_in_a_network_of_its_own_is_reached_there_and_nowhere_else() {
+fn server_in_its_network_is_reached_there_only() {
     for mode in modes() {
         let Some(mut host) = able_host(mode, "network") else {
             return;
@@ -92,7 +92,7 @@ fn a_server_in_a_network_of_its_own_is_reached_there_and_nowhere_else() {
 }
 
 #[test]
-fn the_published_port_leads_to_the_servers_own() {
+fn published_port_is_translated() {
     let Some(mut host) = able_host(modes()[0], "port_translation") else {
         return;
     };
@@ -117,7 +117,7 @@ fn delay_is_added_to_a_round_trip() {
 }
 
 #[test]
-fn delay_without_netem_is_an_error_that_names_it_and_leaves_nothing() {
+fn missing_netem_is_named() {
     let mut host = Host::new(modes()[0]);
     let found = host.ask(json!({"command": "capabilities"}));
     if found["network"]["possible"] == false || found["netem"]["possible"] == true {
@@ -137,7 +137,7 @@ fn delay_without_netem_is_an_error_that_names_it_and_leaves_nothing() {
 }
 
 #[test]
-fn without_rights_a_network_is_an_error_and_the_capabilities_say_why() {
+fn network_without_privilege_is_an_error() {
     if !host_support::is_root() {
         let mut host = Host::new(modes()[0]);
         let found = host.ask(json!({"command": "capabilities"}));
@@ -193,7 +193,7 @@ fn kill_9_of_the_host_leaves_no_pair() {
 }
 
 #[test]
-fn what_set_the_network_up_is_not_the_servers_cpu() {
+fn network_tools_are_not_the_servers_cpu() {
     let Some(mut host) = able_host(modes()[0], "network") else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Whatever is killed, no process stays behind.
+//! No process survives, whichever process is killed.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod host_support;
@@ -36,7 +36,7 @@ fn stop_takes_daemons_and_the_deaf_with_it() {
 }
 
 #[test]
-fn the_end_of_the_server_takes_everything_below_it_along() {
+fn exit_of_the_server_ends_its_descendants() {
     for (mut host, mark, server) in with_family() {
         kill(server, "-KILL");
         let exited = host.record("exited", |record| record["record"] == "exited");
@@ -46,7 +46,7 @@ fn the_end_of_the_server_takes_everything_below_it_along() {
 }
 
 #[test]
-fn closing_the_hosts_standard_input_leaves_nothing() {
+fn closed_input_of_the_host_leaves_nothing() {
     for (mut host, mark, _) in with_family() {
         host.close_input();
         assert_eq!(host.child.wait().unwrap().code(), Some(0));
@@ -77,7 +77,7 @@ fn kill_9_of_the_host_leaves_nothing() {
 }
 
 #[test]
-fn kill_9_of_an_init_leaves_nothing_and_is_reported() {
+fn killed_init_leaves_nothing_and_is_reported() {
     for (mut host, mark, server) in with_family() {
         kill(parent_of(server), "-KILL");
         let exited = host.record("exited", |record| record["record"] == "exited");
@@ -88,7 +88,7 @@ fn kill_9_of_an_init_leaves_nothing_and_is_reported() {
 }
 
 #[test]
-fn a_stopped_init_is_killed_with_everything_below_it() {
+fn stopped_init_is_killed_with_its_descendants() {
     for (mut host, mark, server) in with_family() {
         kill(parent_of(server), "-STOP");
         let stopped = host.stop("app", 0.1);
@@ -98,7 +98,7 @@ fn a_stopped_init_is_killed_with_everything_below_it() {
 }
 
 #[test]
-fn a_host_whose_records_nobody_reads_any_more_ends() {
+fn host_without_reader_ends() {
     for mode in modes() {
         let mut command = std::process::Command::new("sh");
         // `head` takes hello and ends; the host's input stays open.
@@ -113,7 +113,7 @@ fn a_host_whose_records_nobody_reads_any_more_ends() {
 }
 
 #[test]
-fn hosts_killed_at_any_moment_of_a_start_leave_nothing() {
+fn hosts_killed_during_a_start_leave_nothing() {
     for mode in modes() {
         let mark = marker();
         for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! The load on the back end that the engine chooses by itself, io_uring where that is allowed: the same cases as on epoll.
+//! All load cases on the automatic back end: io_uring if it is allowed.
 #![allow(clippy::unwrap_used)]
 
 #[path = "load_cases/answers.rs"]

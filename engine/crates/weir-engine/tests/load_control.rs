@@ -1,4 +1,4 @@
-//! What starts, stops and refuses a load.
+//! Start, stop and refusal of a load.
 #![allow(clippy::unwrap_used)]
 
 mod load_support;
@@ -44,7 +44,7 @@ fn rest(
 }
 
 #[test]
-fn a_signal_ends_the_load_early_and_the_end_is_still_written() {
+fn signal_ends_the_load_with_its_summary() {
     for signal in [Signal::TERM, Signal::INT] {
         let (child, output, seen) = running();
         kill_process(Pid::from_child(&child), signal).unwrap();
@@ -71,7 +71,7 @@ fn a_reader_that_goes_away_ends_the_load() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_does_not_hold_up_the_load() {
+fn slow_reader_does_not_delay_the_load() {
     let plan = with(closed(answering(OK), 1), "duration_s", 3.0);
     let child = command()
         .stdin(plan_file(&plan.to_string()))
@@ -87,14 +87,14 @@ fn a_reader_that_does_not_read_does_not_hold_up_the_load() {
 }
 
 #[test]
-fn a_generator_that_was_stopped_says_so_and_its_figures_are_invalid() {
+fn stopped_generator_is_invalid() {
     let (mut child, mut output, mut seen) = running();
     let pid = Pid::from_child(&child);
     kill_process(pid, Signal::STOP).unwrap();
     // The length of the standstill; nothing is waited for.
     std::thread::sleep(std::time::Duration::from_millis(800));
     kill_process(pid, Signal::CONT).unwrap();
-    while !String::from_utf8_lossy(&seen).contains("\"stood still\"") {
+    while !String::from_utf8_lossy(&seen).contains("\"stalled\"") {
         assert_ne!(output.read_until(b'\n', &mut seen).unwrap(), 0);
     }
     drop(child.stdin.take());
@@ -103,14 +103,14 @@ fn a_generator_that_was_stopped_says_so_and_its_figures_are_invalid() {
     assert_eq!(verdict["validity"], "invalid");
     let reason = verdict["reasons"][0].as_str().unwrap();
     assert!(reason.contains("was stopped"), "{reason}");
-    let still = reason.strip_prefix("the generator stood still for ");
+    let still = reason.strip_prefix("the generator stalled for ");
     let still_s: f64 = still.unwrap().split(' ').next().unwrap().parse().unwrap();
     // Up to an interval of it is not counted; a machine with other work lets it wait for longer.
     assert!((0.5..20.0).contains(&still_s), "{reason}");
 }
 
 #[test]
-fn a_plan_may_come_from_a_file_by_name_and_then_the_input_does_not_matter() {
+fn plan_may_come_from_a_file() {
     let path = std::env::temp_dir().join(format!("weir-load-plan-{}.json", std::process::id()));
     std::fs::write(&path, closed(answering(OK), 1).to_string()).unwrap();
     let output = command()
@@ -138,7 +138,7 @@ fn refusal(plan: &str) -> (i32, Value) {
 }
 
 #[test]
-fn a_plan_that_cannot_be_used_is_refused_with_code_2() {
+fn invalid_plan_exits_with_2() {
     let good = closed("127.0.0.1:9".parse().unwrap(), 1);
     let mut body = good.clone();
     body["request"] = json!({"body": {"file": "/nowhere/at/all"}});
@@ -195,7 +195,7 @@ fn a_plan_that_cannot_be_used_is_refused_with_code_2() {
 }
 
 #[test]
-fn a_plan_file_that_is_not_there_is_refused_with_code_2() {
+fn missing_plan_file_exits_with_2() {
     let output = command()
         .args(["--plan", "/nowhere.json"])
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! The load on epoll: what servers may do, and what becomes of it.
+//! All load cases on epoll.
 #![allow(clippy::unwrap_used)]
 
 #[path = "load_cases/answers.rs"]

@@ -1,4 +1,4 @@
-//! More connections at once than the server lets wait.
+//! More connections at once than the server's backlog.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod load_support;
@@ -12,7 +12,7 @@ const CONNECTIONS: usize = 15_000;
 /// Half a minute: connections that the backlog turned away are tried again after a second by the kernel.
 #[test]
 #[ignore = "a soak test, with ulimit -n 20000"]
-fn fifteen_thousand_connections_against_a_backlog_of_128_are_all_accounted_for() {
+fn fifteen_thousand_connections_with_backlog_128() {
     if !may_open(CONNECTIONS as u64 + 1000) {
         return;
     }

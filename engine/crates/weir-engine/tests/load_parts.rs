@@ -1,4 +1,4 @@
-//! One load that several engines share, and that begins when all of them are told.
+//! One load that several engines share, with a common start.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod load_support;
@@ -73,7 +73,7 @@ fn now_ns() -> u64 {
 }
 
 #[test]
-fn engines_that_share_a_load_have_all_of_it_between_them_and_nothing_twice() {
+fn parts_make_up_the_load() {
     for threads in [&[1, 1][..], &[1, 1, 1], &[2, 1, 1, 1, 1, 3, 1]] {
         let plan = with(closed(answering(OK), 23), "requests", 1_000);
         let plan = with(plan, "duration_s", 60.0);
@@ -97,7 +97,7 @@ fn first_of_its_user(entry: &&Entry) -> bool {
 }
 
 #[test]
-fn arrivals_at_a_rate_are_shared_out_and_each_engine_is_held_to_its_share() {
+fn each_part_has_its_share_of_the_rate() {
     let plan = with(open(answering(OK), 12, 999.0), "duration_s", 1.0);
     let runs: Vec<Run> = parts(&plan, &[1, 2]).iter().map(Run::of).collect();
     let intended: Vec<u64> = runs.iter().map(|run| run.requests("intended")).collect();
@@ -110,7 +110,7 @@ fn arrivals_at_a_rate_are_shared_out_and_each_engine_is_held_to_its_share() {
 }
 
 #[test]
-fn poisson_arrivals_of_all_parts_together_are_those_of_the_load() {
+fn poisson_parts_make_up_the_load() {
     // Nothing arrives in the second half: also on a busy machine all that arrived has been sent by the end.
     let mut plan = with(open(answering(OK), 12, 500.0), "duration_s", 2.0);
     plan["load"]["open"]["arrivals"] = "poisson".into();
@@ -140,7 +140,7 @@ fn a_load_that_is_held_begins_when_it_is_told() {
 }
 
 #[test]
-fn what_is_told_too_late_begins_at_once_and_says_when() {
+fn late_start_begins_at_once() {
     let mut held = Held::new(&closed(answering(OK), 1));
     let before_ns = now_ns();
     held.tell(r#"{"start_monotonic_ns": 1}"#);
@@ -149,7 +149,7 @@ fn what_is_told_too_late_begins_at_once_and_says_when() {
 }
 
 #[test]
-fn a_load_that_is_never_told_asks_nothing_and_ends_with_its_input() {
+fn held_load_without_start_sends_nothing() {
     for line in [None, Some("begin!"), Some(r#"{"start": 1}"#)] {
         let mut held = Held::new(&closed(answering(OK), 1));
         match line {

@@ -1,5 +1,5 @@
-//! How long a sweep holds up a send where the observer shares the generator's CPU, by the lag of the sends, which has in it
-//! whatever else held them up, and by the scheduler's account of who had the CPU:
+//! Measures how long a sweep delays a send on the same CPU: by the lag of the sends, and by the scheduler's events.
+//!
 //! `cargo test --release -p weir-engine --test observe_delay -- --ignored --nocapture`. Let nothing else run meanwhile.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 

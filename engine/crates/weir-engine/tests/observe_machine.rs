@@ -1,4 +1,4 @@
-//! What is observed beyond CPU and memory, and what an observer without rights says that it cannot see.
+//! Values beyond CPU and memory, and the limits of an unprivileged observer.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod host_support;
@@ -23,7 +23,7 @@ fn first_sample(mut command: Command, pid: i32) -> Value {
 }
 
 #[test]
-fn cpu_totals_are_those_of_the_kernel_within_one_percent() {
+fn cpu_totals_match_the_kernel() {
     for mode in modes() {
         let mut host = Host::new(mode);
         // The kernel tells each of four figures (user and system, own and of ended children) in ticks of 10 ms, cut
@@ -51,7 +51,7 @@ fn cpu_totals_are_those_of_the_kernel_within_one_percent() {
 }
 
 #[test]
-fn bytes_faults_and_descriptors_are_counted_those_of_ended_children_too() {
+fn bytes_of_ended_children_count() {
     for mode in modes() {
         let mut host = Host::new(mode);
         let script = "perl -e '$x = q(x) x 2e7; open F, q(>), q(written); print F $x; close F'; \
@@ -77,7 +77,7 @@ fn bytes_faults_and_descriptors_are_counted_those_of_ended_children_too() {
 }
 
 #[test]
-fn the_machine_is_read_once_a_second_and_whenever_it_is_asked_for() {
+fn machine_is_read_once_a_second() {
     let mut host = Host::new("process-group");
     host.start("app", "exec sleep 1000");
     let asked = wait_for("the shell to become the program", || {
@@ -103,7 +103,7 @@ fn the_machine_is_read_once_a_second_and_whenever_it_is_asked_for() {
 }
 
 #[test]
-fn a_group_in_a_network_namespace_of_its_own_has_its_own_counters() {
+fn network_namespace_has_its_own_counters() {
     if !is_root() {
         eprintln!("left out: making a network namespace takes root");
         return;
@@ -178,7 +178,7 @@ fn the_time_that_a_quota_takes_is_counted() {
 }
 
 #[test]
-fn an_observer_without_rights_says_what_it_cannot_see_and_reads_the_rest() {
+fn unprivileged_observer_reports_its_limits() {
     if !is_root() {
         eprintln!("left out: becoming another user takes root");
         return;

@@ -1,4 +1,4 @@
-//! Observing processes that weir did not start.
+//! Observation of processes that weir did not start.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::io::{BufRead, BufReader};
@@ -30,7 +30,7 @@ fn shell(script: &str) -> Child {
 }
 
 #[test]
-fn the_tree_below_each_pid_is_a_group_and_the_process_itself_is_in_it() {
+fn group_includes_process_and_descendants() {
     let mut one = shell("sleep 1000 & sleep 1000 & wait");
     let mut two = shell("exec sleep 1000");
     let mut observer = observe(&[one.id(), two.id()]).spawn().unwrap();
@@ -57,7 +57,7 @@ fn the_tree_below_each_pid_is_a_group_and_the_process_itself_is_in_it() {
 }
 
 #[test]
-fn cpu_of_children_that_ended_is_counted_and_the_observer_ends_with_the_process() {
+fn observer_ends_with_the_process() {
     let mut child = Command::new("sh")
         .args(["-c", "perl -e 'while ((times)[0] < 0.3) {}'; read x"])
         .stdin(Stdio::piped())
@@ -83,7 +83,7 @@ fn cpu_of_children_that_ended_is_counted_and_the_observer_ends_with_the_process(
 }
 
 #[test]
-fn a_pid_that_does_not_exist_is_named_with_exit_code_2() {
+fn missing_pid_exits_with_2() {
     let output = observe(&[4_194_305]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();

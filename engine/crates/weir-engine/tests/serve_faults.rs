@@ -1,4 +1,4 @@
-//! What clients of `weir-engine serve` see on the wire.
+//! The bytes that clients of `weir-engine serve` receive.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::io::{ErrorKind, Read, Write};
@@ -13,7 +13,7 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 const GET_CLOSE: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
 #[test]
-fn null_answers_pipelined_requests_in_one_go_and_closes_when_asked() {
+fn null_server_answers_pipelined_requests() {
     let server = Server::start(&["null"]);
     let mut requests = GET.repeat(99);
     requests.extend_from_slice(GET_CLOSE);
@@ -23,7 +23,7 @@ fn null_answers_pipelined_requests_in_one_go_and_closes_when_asked() {
 }
 
 #[test]
-fn a_request_cut_at_every_byte_is_answered_once() {
+fn request_cut_anywhere_has_one_response() {
     let server = Server::start(&["null"]);
     let mut stream = server.connect();
     stream.set_nodelay(true).unwrap();
@@ -36,7 +36,7 @@ fn a_request_cut_at_every_byte_is_answered_once() {
 }
 
 #[test]
-fn echo_gives_back_the_body_and_its_type_with_a_length_and_in_chunks() {
+fn echo_returns_body_and_type() {
     let server = Server::start(&["echo"]);
     let sized = server
         .ask(b"POST / HTTP/1.1\r\nConnection: close\r\nContent-Type: text/x\r\nContent-Length: 5\r\n\r\nabcde")
@@ -50,7 +50,7 @@ fn echo_gives_back_the_body_and_its_type_with_a_length_and_in_chunks() {
 }
 
 #[test]
-fn echo_gives_back_a_body_larger_than_every_buffer() {
+fn echo_returns_large_bodies() {
     let server = Server::start(&["echo"]);
     let body = vec![b'x'; 20 * 1024 * 1024];
     let mut request = format!(
@@ -65,7 +65,7 @@ fn echo_gives_back_a_body_larger_than_every_buffer() {
 }
 
 #[test]
-fn delay_makes_a_thousand_connections_wait_together() {
+fn delay_applies_to_a_thousand_connections() {
     let server = Server::start(&["delay", "--wait", "300ms"]);
     let begin = Instant::now();
     let mut streams: Vec<TcpStream> = (0..1000)
@@ -103,7 +103,7 @@ fn every_fault_is_the_fault_it_says() {
 }
 
 #[test]
-fn a_queue_of_two_servers_answers_two_at_a_time() {
+fn queue_serves_two_requests_at_a_time() {
     let server = Server::start(&["times", "--distribution=constant:200ms", "--servers=2"]);
     let begin = Instant::now();
     let mut streams: Vec<TcpStream> = (0..6)
@@ -123,7 +123,7 @@ fn a_queue_of_two_servers_answers_two_at_a_time() {
 }
 
 #[test]
-fn a_share_of_the_requests_gets_the_fault_in_place_of_its_answer() {
+fn fault_replaces_a_share_of_responses() {
     let times = |more: &[&str]| {
         Server::start(&[&["times", "--distribution=constant:1ms"][..], more].concat())
     };
@@ -142,7 +142,7 @@ fn a_share_of_the_requests_gets_the_fault_in_place_of_its_answer() {
 }
 
 #[test]
-fn a_fault_that_no_single_request_can_have_is_refused() {
+fn unsuitable_fault_is_refused() {
     for (arguments, problem) in [
         (&["--fault=slow-drip"][..], "expected a fault of single"),
         (&["--fault=reset", "--fault-share=2"], "is not a share"),

@@ -1,4 +1,4 @@
-//! What it costs the delay server to have ten thousand requests wait.
+//! Measures the cost of ten thousand waiting requests on the delay server.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ fn cpu(server: &Server) -> Duration {
 
 #[test]
 #[ignore = "a soak test, with ulimit -n 20000"]
-fn ten_thousand_requests_wait_for_next_to_nothing_and_are_answered_for_15_us_each() {
+fn ten_thousand_delayed_requests_cost_15_us_each() {
     if !may_open(2 * REQUESTS as u64) {
         return;
     }

@@ -1,4 +1,4 @@
-//! The tap on the engine's own servers: times that are known, connections that are chosen, and machines that do not allow it.
+//! Tests the tap on the engine's own servers: known times, sampled connections, missing privileges.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod serve_support;
@@ -92,7 +92,7 @@ fn ask(stream: &mut TcpStream, pieces: &[&[u8]]) -> Duration {
 }
 
 #[test]
-fn a_request_takes_from_its_first_byte_to_the_last_of_its_answer() {
+fn exchange_lasts_to_the_last_byte_of_the_response() {
     let server = Server::start(&["delay", "--wait", "40ms"]);
     let Some(tap) = Tap::on(&server, &[]) else {
         return;
@@ -121,7 +121,7 @@ fn a_request_takes_from_its_first_byte_to_the_last_of_its_answer() {
 }
 
 #[test]
-fn one_in_so_many_connections_is_looked_at_by_its_port() {
+fn connections_are_sampled_by_port() {
     let server = Server::start(&["null"]);
     let Some(tap) = Tap::on(&server, &["--one-in", "4"]) else {
         return;
@@ -140,7 +140,7 @@ fn one_in_so_many_connections_is_looked_at_by_its_port() {
 }
 
 #[test]
-fn other_ports_are_not_looked_at_and_a_signal_ends_it() {
+fn other_ports_are_ignored_and_a_signal_ends_the_tap() {
     let (server, other) = (Server::start(&["null"]), Server::start(&["null"]));
     let Some(mut tap) = Tap::on(&server, &[]) else {
         return;
@@ -166,7 +166,7 @@ fn refused(command: &mut Command) -> Option<(i32, Value)> {
 }
 
 #[test]
-fn who_may_not_look_is_told_what_it_takes() {
+fn missing_capability_is_named() {
     let mut nobody = command(&["--port", "80"]);
     if rustix::process::geteuid().is_root() {
         nobody.uid(65_534);
@@ -177,7 +177,7 @@ fn who_may_not_look_is_told_what_it_takes() {
     assert_eq!(code, 3);
     assert_eq!(
         said["message"],
-        "packets cannot be looked at without the capability CAP_NET_RAW"
+        "packets cannot be captured without the capability CAP_NET_RAW"
     );
     assert!(
         said["hint"]

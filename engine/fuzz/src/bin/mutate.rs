@@ -1,6 +1,6 @@
-//! The fuzz targets on mutations of their corpora, with the stable compiler and no libFuzzer: `mutate TARGET EXECUTIONS [SEED]`.
+//! Runs the fuzz targets on mutations of their corpora, with the stable compiler and without libFuzzer: `mutate TARGET EXECUTIONS [SEED]`.
 //!
-//! What is tried follows from the seed alone, so that a failure can be had again: its input is printed before the panic ends the run.
+//! The seed determines all inputs, so a failure is reproducible. A panic prints its input.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use weir_fuzz::Parser;
 
-/// What decides where an answer ends, and what is likely to be got wrong.
+/// Tokens that affect the length of a response, or that parsers often get wrong.
 const RESPONSE_TOKENS: &[&[u8]] = &[
     b"\r\n",
     b"\n",
@@ -39,7 +39,7 @@ const RESPONSE_TOKENS: &[&[u8]] = &[
     b"\x00",
     b"\xff",
 ];
-/// The same for JSON; the pointer is what comes before the first line end.
+/// The same for JSON. The first line of an input is the pointer.
 const JSON_TOKENS: &[&[u8]] = &[
     b"{",
     b"}",
@@ -71,9 +71,9 @@ const JSON_TOKENS: &[&[u8]] = &[
     b"~1",
     b"\xff",
 ];
-/// Inputs stay near the size of a head.
+/// Maximum size of an input, about that of a head.
 const MAX_BYTES: usize = 1024;
-/// A server that does not end, tried with one input in so many.
+/// One in this number of inputs is also fed as an endless response.
 const ENDLESS_EVERY: u64 = 10_000;
 const ENDLESS_BYTES: usize = 4 * 1024 * 1024;
 const MAX_RSS_KB: u64 = 32 * 1024;
@@ -81,7 +81,7 @@ const MAX_RSS_KB: u64 = 32 * 1024;
 struct Random(u64);
 
 impl Random {
-    /// splitmix64.
+    /// Returns the next number of splitmix64.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -95,10 +95,10 @@ impl Random {
     }
 }
 
-/// Panics when something does not hold of these bytes, which come with their number.
+/// A check of an input, with the input's number. It panics on failure.
 type Check = Box<dyn FnMut(&[u8], u64)>;
 
-/// One of the things that can be tried.
+/// A fuzz target.
 struct Target {
     name: &'static str,
     tokens: &'static [&'static [u8]],
@@ -154,7 +154,7 @@ fn main() -> ExitCode {
     let seconds = began.elapsed().as_secs_f64();
     let peak_kb = peak_rss_kb();
     println!(
-        "{}: {executions} executions with seed {seed} from a corpus of {}, all that must hold held; {:.0} a second, {:.1} MB at the peak",
+        "{}: {executions} executions with seed {seed} from a corpus of {}, without a failure; {:.0} per second, {:.1} MB at the peak",
         target.name,
         corpus.len(),
         executions as f64 / seconds,
@@ -176,7 +176,7 @@ impl Drop for Shown<'_> {
     }
 }
 
-/// In the order of the names, so that the seed decides everything.
+/// Reads the corpus in the order of the file names, so that the seed determines all inputs.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("corpus")
@@ -192,7 +192,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     corpus
 }
 
-/// One of the corpus with up to six changes.
+/// Copies an input of the corpus and mutates it up to six times.
 fn mutate(input: &mut Vec<u8>, corpus: &[Vec<u8>], tokens: &[&[u8]], random: &mut Random) {
     input.clear();
     input.extend_from_slice(&corpus[random.below(corpus.len())]);

@@ -1,4 +1,4 @@
-//! A control group's folder in one hierarchy: made, owned and removed.
+//! The folder of a control group in one hierarchy: creation, lock and removal.
 
 use std::fs;
 use std::io;
@@ -10,27 +10,27 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 
 use crate::launch::Failure;
 
-/// What the names of all our groups begin with.
+/// Prefix of the names of all groups that a host makes.
 const PREFIX: &str = "weir-";
-/// A process is in its group for a moment after it was reaped, since it is still on its way off the CPU.
+/// The kernel removes a process from its group some time after its parent has reaped it.
 const REMOVAL_TRIES: u32 = 50;
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What a group of this host is called.
+/// Returns the name of a group of this host.
 pub fn name(number: u64) -> String {
     format!("{PREFIX}{}-{number}", std::process::id())
 }
 
-/// A group's folder in one hierarchy, owned.
+/// A group's folder in one hierarchy, with its lock. Dropping it removes the folder.
 #[derive(Debug)]
 pub struct Folder {
     pub path: PathBuf,
-    /// Holds the lock.
+    /// Holds the lock on the folder.
     _handle: OwnedFd,
 }
 
 impl Folder {
-    /// A host that starts at this very moment may find the new folder without an owner and remove it; then once more.
+    /// Creates and locks a folder. Tries again if a starting host removes the folder before it is locked.
     pub fn create(parent: &Path, name: &str) -> io::Result<Self> {
         let path = parent.join(name);
         for _ in 1..REMOVAL_TRIES {
@@ -38,7 +38,7 @@ impl Folder {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
                 _ => {}
             }
-            match Self::own(path.clone()) {
+            match Self::lock(path.clone()) {
                 Ok(folder) if folder.path.is_dir() => return Ok(folder),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -51,8 +51,8 @@ impl Folder {
         Err(io::ErrorKind::TimedOut.into())
     }
 
-    /// Takes the lock of a group that nobody owns.
-    pub fn own(path: PathBuf) -> io::Result<Self> {
+    /// Locks an existing folder. Fails if another host holds the lock.
+    pub fn lock(path: PathBuf) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(CWD, &path, flags, Mode::empty())?;
         rustix::fs::flock(&handle, FlockOperation::NonBlockingLockExclusive)?;
@@ -84,21 +84,19 @@ impl Drop for Folder {
     }
 }
 
-/// Removes a group, waiting a little for processes that are on their way out; gives whether it is gone.
-pub fn remove(path: &Path) -> bool {
+/// Removes a group. Waits for at most 50 ms until the kernel has removed its processes.
+fn remove(path: &Path) {
     for _ in 0..REMOVAL_TRIES {
         match fs::remove_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 std::thread::sleep(REMOVAL_INTERVAL);
             }
-            Ok(()) => return true,
-            Err(error) => return error.kind() == io::ErrorKind::NotFound,
+            _ => return,
         }
     }
-    false
 }
 
-/// Removes groups whose owner is gone. One that still holds processes stays: they are about to be killed with their namespace.
+/// Removes the groups of hosts that have ended. A group with processes stays: the kernel is still killing them.
 pub fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let is_ours = entry
@@ -106,8 +104,8 @@ pub fn sweep(parent: &Path) {
             .to_str()
             .is_some_and(|name| name.starts_with(PREFIX));
         if is_ours {
-            // Dropping it removes the folder.
-            drop(Folder::own(entry.path()));
+            // Dropping the value removes the folder.
+            drop(Folder::lock(entry.path()));
         }
     }
 }

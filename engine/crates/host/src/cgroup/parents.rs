@@ -1,4 +1,4 @@
-//! Where control groups can be made: found out by doing it.
+//! Finds the parents of control groups by making a group in each.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::folder::{Folder, name, sweep};
 use weir_observe::hierarchies::{Mount, mounts, own_group};
 
-/// Where groups are made.
+/// The groups below which the host makes its groups.
 #[derive(Debug, PartialEq)]
 pub enum Parents {
     V1 { cpu: PathBuf, memory: PathBuf },
@@ -15,7 +15,7 @@ pub enum Parents {
 }
 
 impl Parents {
-    /// Finds out where this process may make groups, by making one.
+    /// Finds the parents by making a group in each.
     pub fn find() -> Result<Self, String> {
         let (mounts, own) = tables()?;
         v2(&mounts, &own, &["cpu", "memory"]).or_else(|why_not_v2| {
@@ -23,7 +23,7 @@ impl Parents {
         })
     }
 
-    /// The one of both controllers, or that of `cpu` and that of `memory`.
+    /// Returns the parent for both controllers, or the parents for `cpu` and for `memory`.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         let (one, other) = match self {
             Self::V1 { cpu, memory } => (cpu, (memory != cpu).then_some(memory)),
@@ -32,12 +32,12 @@ impl Parents {
         std::iter::once(one).chain(other).map(PathBuf::as_path)
     }
 
-    /// Of control groups.
+    /// Returns the version of the control groups.
     pub fn version(&self) -> u8 {
         if matches!(self, Self::V2(_)) { 2 } else { 1 }
     }
 
-    /// What is possible, in words.
+    /// Describes the parents.
     pub fn detail(&self) -> String {
         let folders: Vec<_> = self
             .folders()
@@ -55,21 +55,21 @@ fn tables() -> Result<(Vec<Mount>, String), String> {
     ))
 }
 
-/// The own group of version 2, where groups can be made below it that have no controller `cpu`: with it the scheduler would weigh them
-/// against each other.
-pub fn account_parent() -> Option<PathBuf> {
+/// Returns the host's own group of version 2, if its children have no controller `cpu`. With that controller the scheduler would balance
+/// the children against each other. Returns `None` if the host cannot make groups there.
+pub fn cpu_sum_parent() -> Option<PathBuf> {
     let (mounts, own) = tables().ok()?;
     let mount = mounts.iter().find(|mount| mount.controllers.is_none())?;
     let folder = mount.folder(own_group(&own, None)?)?;
-    let handed_down = fs::read_to_string(folder.join("cgroup.subtree_control")).ok()?;
-    let is_weighed = handed_down.split_whitespace().any(|one| one == "cpu");
-    // The topmost group has no type. Below one of threads no process can be.
+    let enabled = fs::read_to_string(folder.join("cgroup.subtree_control")).ok()?;
+    let is_weighed = enabled.split_whitespace().any(|one| one == "cpu");
+    // The root group has no type. A threaded group takes no processes.
     let has_processes =
         fs::read_to_string(folder.join("cgroup.type")).map_or(true, |kind| kind.trim() == "domain");
-    (!is_weighed && has_processes && try_out(&folder).is_ok()).then_some(folder)
+    (!is_weighed && has_processes && check_creation(&folder).is_ok()).then_some(folder)
 }
 
-/// Removes what hosts have left that are gone, wherever this one would make groups.
+/// Removes the groups of ended hosts below every possible parent.
 pub fn sweep_leftovers() {
     let Ok((mounts, own)) = tables() else { return };
     for mount in &mounts {
@@ -90,18 +90,16 @@ pub fn sweep_leftovers() {
     }
 }
 
-/// The hierarchies of version 1 with the two controllers, below the own groups.
+/// Returns the host's own groups in version 1's hierarchies of the two controllers.
 fn v1(mounts: &[Mount], own: &str) -> Result<Parents, String> {
     let parent = |controller: &str| {
-        let mount = mounts.iter().find(|mount| {
-            let controllers = mount.controllers.as_deref().unwrap_or_default();
-            controllers.iter().any(|one| one == controller)
-        });
+        let mount = mounts.iter().find(|mount| mount.has_controller(controller));
         let folder = own_group(own, Some(controller)).zip(mount);
         let folder = folder
             .and_then(|(group, mount)| mount.folder(group))
             .ok_or_else(|| format!("cgroup v1: the controller {controller} is not mounted"))?;
-        try_out(&folder).map_err(|error| format!("cgroup v1: {}: {error}", folder.display()))?;
+        check_creation(&folder)
+            .map_err(|error| format!("cgroup v1: {}: {error}", folder.display()))?;
         Ok::<_, String>(folder)
     };
     Ok(Parents::V1 {
@@ -110,8 +108,8 @@ fn v1(mounts: &[Mount], own: &str) -> Result<Parents, String> {
     })
 }
 
-/// The nearest group of version 2, from this process's own upwards, whose children get the `controllers`. The own one gives them to none as
-/// long as it holds processes, except where it is the topmost.
+/// Returns the nearest group of version 2, from this process's own group upwards, whose children can have the `controllers`. A group that
+/// holds processes, other than the root, cannot enable controllers for its children.
 fn v2(mounts: &[Mount], own: &str, controllers: &[&str]) -> Result<Parents, String> {
     let mount = mounts.iter().find(|mount| mount.controllers.is_none());
     let mount = mount.ok_or("cgroup v2 is not mounted")?;
@@ -122,7 +120,7 @@ fn v2(mounts: &[Mount], own: &str, controllers: &[&str]) -> Result<Parents, Stri
         .ancestors()
         .take_while(|path| path.starts_with(&mount.point))
     {
-        match hand_down(folder, controllers).and_then(|()| try_out(folder)) {
+        match enable_controllers(folder, controllers).and_then(|()| check_creation(folder)) {
             Ok(()) => return Ok(Parents::V2(folder.to_owned())),
             Err(error) => why = format!("cgroup v2: {}: {error}", folder.display()),
         }
@@ -130,8 +128,8 @@ fn v2(mounts: &[Mount], own: &str, controllers: &[&str]) -> Result<Parents, Stri
     Err(why)
 }
 
-/// Lets the children of a group have the controllers.
-fn hand_down(folder: &Path, controllers: &[&str]) -> io::Result<()> {
+/// Enables the controllers for the children of a group.
+fn enable_controllers(folder: &Path, controllers: &[&str]) -> io::Result<()> {
     let has = |file: &str, controller: &&str| {
         let text = fs::read_to_string(folder.join(file))?;
         Ok::<_, io::Error>(text.split_whitespace().any(|one| one == *controller))
@@ -153,7 +151,7 @@ fn hand_down(folder: &Path, controllers: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-fn try_out(parent: &Path) -> io::Result<()> {
+fn check_creation(parent: &Path) -> io::Result<()> {
     Folder::create(parent, &name(u64::MAX)).map(drop)
 }
 
@@ -165,17 +163,17 @@ mod tests {
         fs::read_to_string(path).unwrap_or_default()
     }
 
-    /// The machinery of version 2, with a controller that a machine of version 1 has left to it.
+    /// Version 2 with any controller that this machine has there.
     #[test]
-    fn version_2_hands_a_controller_down_and_what_nobody_owns_is_swept() {
+    fn v2_enables_controllers_and_sweeps_unlocked_groups() {
         let Ok((mounts, own)) = tables() else {
             panic!("/proc cannot be read");
         };
         let Some(mount) = mounts.iter().find(|mount| mount.controllers.is_none()) else {
             return;
         };
-        let handed_down = mount.point.join("cgroup.subtree_control");
-        let before = read(&handed_down);
+        let enabled = mount.point.join("cgroup.subtree_control");
+        let before = read(&enabled);
         let available = read(&mount.point.join("cgroup.controllers"));
         let Some(controller) = available.split_whitespace().last() else {
             return;
@@ -183,24 +181,24 @@ mod tests {
         let Ok(Parents::V2(parent)) = v2(&mounts, &own, &[controller]) else {
             return;
         };
-        let owned = Folder::create(&parent, &name(1)).expect("the parent was tried out");
+        let owned = Folder::create(&parent, &name(1)).expect("the parent was checked");
         let path = owned.path.clone();
         assert!(read(&path.join("cgroup.controllers")).contains(controller));
-        assert!(Folder::own(path.clone()).is_err(), "it has an owner");
+        assert!(Folder::lock(path.clone()).is_err(), "it is locked");
         sweep(&parent);
-        assert!(path.is_dir(), "what is owned is not swept");
+        assert!(path.is_dir(), "a locked group stays");
         drop(owned);
         assert!(!path.exists());
-        fs::create_dir(&path).expect("the parent was tried out");
+        fs::create_dir(&path).expect("the parent was checked");
         sweep(&parent);
-        assert!(!path.exists(), "what nobody owns is swept");
+        assert!(!path.exists(), "an unlocked group is removed");
         if !before.contains(controller) {
-            let _ = fs::write(&handed_down, format!("-{controller}"));
+            let _ = fs::write(&enabled, format!("-{controller}"));
         }
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn missing_hierarchy_is_named() {
         let error = v2(&[], "0::/\n", &["cpu"]);
         assert_eq!(error, Err("cgroup v2 is not mounted".to_owned()));
         let error = v1(&[], "4:memory:/\n");

@@ -1,9 +1,9 @@
 //! The last record: everything that the threads saw, put together.
 
 use weir_record::{
-    Answers, BestSecond, Clocks, Fairness, FirstFailure, Generator, Histogram, IntervalMerger,
-    KernelTimestamps, Outcome, Record, RequestLogSummary, Slowest, Standstill, StatusCounts,
-    StepOutcome, Stopped, UntilFailure,
+    BestSecond, Clocks, Fairness, FirstFailure, Generator, Histogram, IntervalMerger,
+    KernelTimestamps, Outcome, Record, RequestLogSummary, Responses, Slowest, StallDetector,
+    StatusCounts, StepOutcome, Stopped, UntilFailure,
 };
 
 use weir_plan::Until;
@@ -22,17 +22,17 @@ impl Collector<'_> {
         ends: Vec<ThreadResult>,
         request_log: Option<RequestLogSummary>,
         cpu_ns: u64,
-        standstill: Standstill,
+        standstill: StallDetector,
     ) -> Record {
         let plan = &self.prepared.plan;
         let (counts, response_time) = merger.totals();
         let mut clocks = Clocks::default();
-        let mut answers = Answers::default();
+        let mut responses = Responses::default();
         let mut status = StatusCounts::default();
         let mut slowest = Slowest::new(plan.slowest);
         for end in &ends {
             clocks.add(&end.clocks);
-            answers.add(&end.answers);
+            responses.add(&end.responses);
             status.add(&end.status);
             slowest.add(&end.slowest);
         }
@@ -59,8 +59,8 @@ impl Collector<'_> {
             status,
             response_time,
             clocks: &clocks,
-            answers,
-            first_answer: self.first.get().cloned(),
+            responses,
+            first_response: self.first.get().cloned(),
             request_log,
             fairness: Fairness::of(ends.iter().flat_map(|end| &end.requests).copied().collect()),
             until_failure: plan.until.map(|Until::FirstFailure| {
@@ -68,7 +68,7 @@ impl Collector<'_> {
             }),
             steps: sums(ends.iter().map(|end| &end.steps)),
             targets: sums(ends.iter().map(|end| &end.targets)),
-            standstill,
+            stalls: standstill,
             generator: Generator {
                 version: VERSION.to_owned(),
                 cpu_fraction: ratio(cpu_ns, lasted_ns * ends.len() as u64),

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_http::Response;
 use weir_record::{
-    Answers, Clocks, Counts, ErrorKind, Event, FirstAnswer, Histogram, IntervalPart,
-    KernelTimestamps, Slowest, StatusCounts, TimeLine, new_histogram,
+    Clocks, Counts, ErrorKind, Event, FirstResponse, Histogram, IntervalPart, KernelTimestamps,
+    Responses, Slowest, StatusCounts, TimeLine, new_histogram,
 };
 
 use crate::collect::Message;
@@ -21,7 +21,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub(crate) type Pool = Arc<Mutex<Vec<Histogram>>>;
 
 /// The first whole response of any thread.
-pub(crate) type First = Arc<OnceLock<FirstAnswer>>;
+pub(crate) type First = Arc<OnceLock<FirstResponse>>;
 
 /// The length of the first response before it is known: no body is that long.
 const UNKNOWN: u64 = u64::MAX;
@@ -42,7 +42,7 @@ pub(crate) struct Tally {
     pub(crate) status: StatusCounts,
     pub(crate) slowest: Slowest,
     pub(crate) kernel_timestamps: KernelTimestamps,
-    pub(crate) answers: Answers,
+    pub(crate) responses: Responses,
     /// Requests that were written when they were due, which a closed loop does: they need no histogram.
     without_lag: u64,
     /// Bytes of the first response's body, [`UNKNOWN`] until this thread knows it.
@@ -72,7 +72,7 @@ impl Tally {
             status: StatusCounts::default(),
             slowest,
             kernel_timestamps: KernelTimestamps::default(),
-            answers: Answers::default(),
+            responses: Responses::default(),
             without_lag: 0,
             first_length: UNKNOWN,
             first,
@@ -153,9 +153,9 @@ impl Tally {
         clocks
             .time_to_first_byte
             .saturating_record(first_byte_ns.saturating_sub(written_ns));
-        let answers = &mut self.answers;
-        answers.body_bytes += response.body_bytes;
-        answers
+        let responses = &mut self.responses;
+        responses.body_bytes += response.body_bytes;
+        responses
             .read_time
             .record(last_byte_ns.saturating_sub(first_byte_ns));
         if response.body_bytes != self.first_length {
@@ -168,14 +168,14 @@ impl Tally {
     #[cold]
     fn compare_length(&mut self, response: Response, server: impl FnOnce() -> String) {
         if self.first_length == UNKNOWN {
-            let first = self.first.get_or_init(|| FirstAnswer {
+            let first = self.first.get_or_init(|| FirstResponse {
                 status: response.status,
                 server: server(),
                 body_bytes: response.body_bytes,
             });
             self.first_length = first.body_bytes;
         }
-        self.answers.other_length += u64::from(response.body_bytes != self.first_length);
+        self.responses.other_length += u64::from(response.body_bytes != self.first_length);
     }
 
     #[cold]

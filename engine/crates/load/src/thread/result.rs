@@ -3,7 +3,7 @@
 use weir_http::Protocol;
 use weir_net::Driver;
 use weir_record::{
-    Answers, Clocks, Ending, FirstFailure, KernelTimestamps, Slowest, StatusCounts, StepOutcome,
+    Clocks, Ending, FirstFailure, KernelTimestamps, Responses, Slowest, StatusCounts, StepOutcome,
 };
 
 use super::{LoadThread, gauges};
@@ -12,7 +12,7 @@ use super::{LoadThread, gauges};
 #[derive(Debug)]
 pub(crate) struct ThreadResult {
     pub(crate) clocks: Clocks,
-    pub(crate) answers: Answers,
+    pub(crate) responses: Responses,
     pub(crate) status: StatusCounts,
     pub(crate) unanswered: u64,
     pub(crate) unsent: u64,
@@ -73,7 +73,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             steps,
             targets,
             clocks: tally.clocks,
-            answers: tally.answers,
+            responses: tally.responses,
             status: tally.status,
             lost_records: recorder.log.map_or(0, |log| log.finish()),
         }

@@ -86,7 +86,7 @@ impl Users {
     /// The users of a closed load.
     pub(crate) fn closed(plan: &Closed, shard: Shard, seed: u64, end_ns: u64) -> Self {
         let places = curve(&plan.profile().points());
-        let count = shard.count(plan.profile().most().ceil() as u64) as usize;
+        let count = shard.count(plan.profile().max().ceil() as u64) as usize;
         let mut users = Self {
             think: plan.think,
             pace_ns: ns(plan.pace_s.unwrap_or(0.0)),

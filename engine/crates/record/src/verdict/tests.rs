@@ -10,7 +10,7 @@ fn good() -> Facts<'static> {
             ..Requests::default()
         },
         redirects: 0,
-        standstill: Standstill::default(),
+        stalls: StallDetector::default(),
         errors: ErrorCounts::default(),
         ports_used_up: false,
         is_until_failure: false,
@@ -33,7 +33,7 @@ fn only_reason(facts: &Facts, validity: Validity, beginning: &str) {
 }
 
 #[test]
-fn a_good_load_is_valid_without_a_word() {
+fn good_load_has_no_reasons() {
     let verdict = judge(&good());
     assert_eq!(
         verdict,
@@ -46,18 +46,18 @@ fn a_good_load_is_valid_without_a_word() {
 }
 
 #[test]
-fn a_load_without_an_answer_is_invalid() {
+fn load_without_response_is_invalid() {
     let mut facts = good();
     facts.requests.completed = 0;
     only_reason(
         &facts,
         Validity::Invalid,
-        "no request was answered (1000 were sent)",
+        "no response arrived (1000 requests were sent)",
     );
 }
 
 #[test]
-fn ports_that_are_used_up_are_not_called_the_targets_fault() {
+fn used_up_ports_are_no_failure_of_the_target() {
     let mut facts = good();
     facts.errors.count(ErrorKind::Connect);
     facts.requests.failed = 1;
@@ -70,20 +70,20 @@ fn ports_that_are_used_up_are_not_called_the_targets_fault() {
 }
 
 #[test]
-fn redirects_are_mentioned_when_they_are_most_of_the_answers() {
+fn majority_of_redirects_is_reported() {
     let mut facts = good();
     facts.redirects = 501;
     only_reason(
         &facts,
         Validity::Valid,
-        "501 answers were redirects; they are not followed",
+        "501 responses were redirects, which weir does not follow",
     );
     facts.redirects = 500;
     assert_eq!(judge(&facts).reasons, Vec::<String>::new());
 }
 
 #[test]
-fn a_failed_request_makes_a_load_suspect() {
+fn failed_request_is_suspect() {
     let mut facts = good();
     facts.requests.failed = 3;
     facts.errors.timeout = 2;
@@ -96,7 +96,7 @@ fn a_failed_request_makes_a_load_suspect() {
 }
 
 #[test]
-fn an_open_loop_that_falls_behind_is_suspect() {
+fn late_open_loop_is_suspect() {
     let mut facts = good();
     facts.requests.unsent = 1;
     only_reason(
@@ -109,7 +109,7 @@ fn an_open_loop_that_falls_behind_is_suspect() {
     only_reason(
         &facts,
         Validity::Suspect,
-        "98.9 requests a second were sent where 100 were asked for (limit 99 %)",
+        "98.9 requests per second were sent, 100 were requested (limit 99 %)",
     );
     let mut facts = good();
     facts.lag_p99_us = Some(10.1);
@@ -124,7 +124,7 @@ fn an_open_loop_that_falls_behind_is_suspect() {
 }
 
 #[test]
-fn a_load_that_was_to_end_at_a_failure_is_not_blamed_for_it() {
+fn load_until_failure_stays_valid() {
     let mut facts = good();
     facts.requests.failed = 1;
     facts.errors.reset = 1;
@@ -137,7 +137,7 @@ fn a_load_that_was_to_end_at_a_failure_is_not_blamed_for_it() {
 }
 
 #[test]
-fn percentiles_that_requests_without_an_answer_may_have_passed_are_lower_bounds() {
+fn missing_responses_make_lower_bounds() {
     let mut facts = good();
     facts.requests.unanswered = 10;
     assert_eq!(judge(&facts).reasons, Vec::<String>::new());
@@ -145,7 +145,7 @@ fn percentiles_that_requests_without_an_answer_may_have_passed_are_lower_bounds(
     only_reason(
         &facts,
         Validity::Valid,
-        "p99 and above are lower bounds: 11 of 1000 requests had no answer",
+        "p99 and above are lower bounds: 11 of 1000 requests had no response",
     );
     facts.requests.unsent = 500;
     let reasons = judge(&facts).reasons;
@@ -153,7 +153,7 @@ fn percentiles_that_requests_without_an_answer_may_have_passed_are_lower_bounds(
 }
 
 #[test]
-fn a_throughput_at_the_cap_of_its_ramp_says_that_the_load_is_the_limit() {
+fn ramp_can_limit_the_throughput() {
     let mut facts = good();
     facts.asked_rate_rps = None;
     facts.ramp = Some(Ramp {
@@ -167,12 +167,12 @@ fn a_throughput_at_the_cap_of_its_ramp_says_that_the_load_is_the_limit() {
     only_reason(
         &facts,
         Validity::Suspect,
-        "the load itself caps the throughput: 190.0 requests a second were answered, and 2000 users who come within 50.0 s and ask 5 times each bring about 200.0 to any server (limit 95 %)",
+        "the load itself caps the throughput: 190.0 requests per second were answered, and 2000 users who arrive within 50.0 s and send 5 requests each bring about 200.0 to any server (limit 95 %)",
     );
 }
 
 #[test]
-fn gaps_in_the_request_log_are_told_with_their_cause_and_change_no_figure() {
+fn lost_records_are_reported_with_their_cause() {
     let mut log = RequestLogSummary {
         records: 990,
         lost: 10,
@@ -195,7 +195,7 @@ fn gaps_in_the_request_log_are_told_with_their_cause_and_change_no_figure() {
 }
 
 #[test]
-fn a_busy_closed_loop_stays_valid_and_says_that_it_may_be_the_limit() {
+fn busy_closed_loop_stays_valid() {
     let mut facts = good();
     facts.asked_rate_rps = None;
     facts.busy_fraction = 0.97;

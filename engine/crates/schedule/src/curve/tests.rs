@@ -11,7 +11,7 @@ fn moments(curve: &Curve, count: u64) -> Vec<u64> {
 }
 
 #[test]
-fn a_constant_does_not_drift() {
+fn constant_does_not_drift() {
     let third = Curve::new(&[(0.0, 3.0)]).unwrap();
     assert_eq!(third.inverse_integral_ns(1.0, &mut 0), 333_333_333);
     // A day later the moment is still exact, though a third of a second has no exact length in nanoseconds.
@@ -27,7 +27,7 @@ fn a_constant_does_not_drift() {
 }
 
 #[test]
-fn a_ramp_from_zero_follows_the_square_root() {
+fn ramp_follows_the_square_root() {
     // 0 to 100 a second in 10 s: the integral is 5 t², so that number i comes at sqrt(i / 5).
     let curve = Curve::new(&[(0.0, 0.0), (10.0, 100.0)]).unwrap();
     for (index, moment) in moments(&curve, 500).into_iter().enumerate() {
@@ -40,7 +40,7 @@ fn a_ramp_from_zero_follows_the_square_root() {
 }
 
 #[test]
-fn a_step_and_a_pause_are_where_they_are_said_to_be() {
+fn steps_and_pauses_are_exact() {
     let curve = Curve::new(&[(1.0, 10.0), (1.0, 0.0), (2.0, 0.0), (2.0, 20.0)]).unwrap();
     let moments = moments(&curve, 12);
     assert_eq!(moments[9], 900_000_000);
@@ -50,7 +50,7 @@ fn a_step_and_a_pause_are_where_they_are_said_to_be() {
 }
 
 #[test]
-fn what_ends_at_zero_ends() {
+fn curve_that_ends_at_zero_ends() {
     let curve = Curve::new(&[(0.0, 10.0), (2.0, 0.0)]).unwrap();
     let moments = moments(&curve, 11);
     assert!(moments[9] < 2_000_000_000);
@@ -60,7 +60,7 @@ fn what_ends_at_zero_ends() {
 }
 
 #[test]
-fn users_come_at_even_distances_while_their_number_is_ramped_up() {
+fn ramped_users_arrive_evenly() {
     // 2,000 users in 50 s: user k at k · 50 / 2000.
     let curve = Curve::new(&[(0.0, 0.0), (50.0, 2000.0)]).unwrap();
     for k in 0..2000u64 {
@@ -73,7 +73,7 @@ fn users_come_at_even_distances_while_their_number_is_ramped_up() {
 }
 
 #[test]
-fn stages_let_users_come_and_go_and_come_again() {
+fn users_arrive_and_leave_in_stages() {
     let curve = Curve::new(&[
         (0.0, 0.0),
         (10.0, 10.0),
@@ -93,7 +93,7 @@ fn stages_let_users_come_and_go_and_come_again() {
 }
 
 #[test]
-fn what_is_not_a_curve_is_refused() {
+fn invalid_curve_is_refused() {
     for points in [
         &[][..],
         &[(0.0, -1.0)],
@@ -116,7 +116,7 @@ fn curves() -> impl Strategy<Value = Vec<(f64, f64)>> {
 
 proptest! {
     #[test]
-    fn the_moment_of_a_constant_is_within_a_nanosecond_of_the_exact_quotient(rate in 1u32..1_000_000, index in 0u64..10_000_000_000) {
+    fn constant_is_exact_within_a_nanosecond(rate in 1u32..1_000_000, index in 0u64..10_000_000_000) {
         let exact = u128::from(index) * 1_000_000_000 / u128::from(rate);
         prop_assume!(exact < 8_640_000_000_000_000);
         let curve = Curve::new(&[(0.0, f64::from(rate))]).unwrap();
@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn the_inverse_undoes_the_integral(points in curves(), area in 0.0f64..30_000.0) {
+    fn inverse_undoes_the_integral(points in curves(), area in 0.0f64..30_000.0) {
         let curve = Curve::new(&points).unwrap();
         let moment = curve.inverse_integral_ns(area, &mut 0);
         prop_assume!(moment < u64::MAX);
@@ -135,14 +135,14 @@ proptest! {
     }
 
     #[test]
-    fn moments_never_go_back(points in curves()) {
+    fn times_never_decrease(points in curves()) {
         let curve = Curve::new(&points).unwrap();
         let moments = moments(&curve, 2000);
         prop_assert!(moments.windows(2).all(|pair| pair[0] <= pair[1]));
     }
 
     #[test]
-    fn as_many_stretches_cover_a_moment_as_the_value_says(points in curves(), at in 0.0f64..25.0) {
+    fn number_of_periods_matches_the_value(points in curves(), at in 0.0f64..25.0) {
         let curve = Curve::new(&points).unwrap();
         // The value by its own definition, from the points.
         let value = match points.iter().rposition(|point| point.0 <= at) {

@@ -1,4 +1,4 @@
-//! A host under test, spoken to as weir speaks to it.
+//! A host under test, with commands and records as weir uses them.
 #![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
 use std::io::{BufRead, BufReader, Write};

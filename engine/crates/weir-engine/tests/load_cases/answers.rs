@@ -1,4 +1,4 @@
-//! Servers that answer, each in a way of its own.
+//! Responses of many kinds.
 
 use std::io::{BufReader, Write};
 use std::sync::Mutex;
@@ -60,7 +60,7 @@ fn every_regular_kind_of_answer_is_ok() {
 }
 
 #[test]
-fn an_answer_that_ends_with_its_connection_is_ok() {
+fn response_until_close_is_ok() {
     for answer in [
         &b"HTTP/1.0 200 OK\r\n\r\nuntil the end"[..],
         b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
@@ -110,7 +110,7 @@ fn an_answer_that_comes_byte_by_byte_is_ok() {
 }
 
 #[test]
-fn an_answer_larger_than_any_buffer_is_ok_and_costs_no_memory() {
+fn huge_response_costs_no_memory() {
     let mut answer = b"HTTP/1.1 200 OK\r\nContent-Length: 30000000\r\n\r\n".to_vec();
     answer.resize(answer.len() + 30_000_000, b'x');
     let plan = with_requests(closed(answering(answer.leak()), 2), 4);
@@ -125,7 +125,7 @@ fn an_answer_larger_than_any_buffer_is_ok_and_costs_no_memory() {
 }
 
 #[test]
-fn a_wrong_status_is_an_answer_that_fails_its_check() {
+fn wrong_status_fails_the_check() {
     let run = Run::of(&closed(
         answering(b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"),
         2,
@@ -155,7 +155,7 @@ fn what_is_right_is_the_plans_to_say() {
 }
 
 #[test]
-fn a_request_arrives_as_the_plan_says_with_its_body_from_a_file() {
+fn request_matches_the_plan() {
     let (seen, requests) = channel();
     let seen = Mutex::new(seen);
     let address = server(move |stream| {
@@ -222,7 +222,7 @@ fn the_address_may_differ_from_the_target() {
 }
 
 #[test]
-fn the_first_answer_is_told_and_how_many_have_another_length() {
+fn first_response_and_other_lengths_are_reported() {
     let answers: [&[u8]; 4] = [
         b"HTTP/1.1 200 OK\r\nServer: first/1.0\r\nContent-Length: 5\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nServer: other\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
@@ -241,33 +241,33 @@ fn the_first_answer_is_told_and_how_many_have_another_length() {
     let run = Run::of(&with_requests(closed(address, 1), 40));
     let summary = run.summary();
     let first = json!({"status": 200, "server": "first/1.0", "body_bytes": 5});
-    assert_eq!(summary["first_answer"], first);
+    assert_eq!(summary["first_response"], first);
     assert_eq!(summary["other_length"], 20);
     assert_eq!(summary["bytes"]["received_body"], 10 * (5 + 5 + 4));
 }
 
 #[test]
-fn without_an_answer_there_is_no_first_one_and_nothing_was_read() {
+fn no_response_means_no_first_response() {
     let run = Run::of(&closed(server(drop), 1));
-    assert!(run.summary()["first_answer"].is_null());
+    assert!(run.summary()["first_response"].is_null());
     let nothing = json!({"mean": null, "min": null, "max": null});
     assert_eq!(run.summary()["read_time_us"], nothing);
     assert_eq!(run.summary()["other_length"], 0);
 }
 
 #[test]
-fn the_first_answer_of_all_threads_is_what_lengths_are_held_against() {
+fn first_response_is_shared_by_threads() {
     let answer: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nanswer!";
     let run = Run::of(&with(closed(answering(answer), 4), "threads", 4));
     let first = json!({"status": 200, "server": "", "body_bytes": 7});
-    assert_eq!(run.summary()["first_answer"], first);
+    assert_eq!(run.summary()["first_response"], first);
     assert_eq!(run.summary()["other_length"], 0);
     let bodies = run.requests("completed") * 7;
     assert_eq!(run.summary()["bytes"]["received_body"], bodies);
 }
 
 #[test]
-fn how_long_an_answer_comes_is_from_its_first_byte_to_its_last() {
+fn read_time_is_first_to_last_byte() {
     let pause = std::time::Duration::from_millis(30);
     let address = server(move |stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());

@@ -1,4 +1,4 @@
-//! Servers that fail, each in a way of its own: every failure is counted as what it is.
+//! Failing servers: each failure counts as its kind.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -24,7 +24,7 @@ fn reset(stream: TcpStream) {
 }
 
 #[test]
-fn a_server_that_closes_what_it_accepts_resets_every_request() {
+fn closing_server_resets_every_request() {
     let run = Run::of(&closed(server(drop), 2));
     run.assert_only_error("reset");
     assert_eq!(run.requests("completed"), 0);
@@ -32,7 +32,7 @@ fn a_server_that_closes_what_it_accepts_resets_every_request() {
 }
 
 #[test]
-fn a_server_that_resets_connections_resets_every_request() {
+fn resetting_server_resets_every_request() {
     let run = Run::of(&closed(server(reset), 2));
     run.assert_only_error("reset");
     assert!(run.requests("sent") >= run.requests("failed"));
@@ -84,7 +84,7 @@ fn what_is_not_http_is_a_protocol_error() {
 }
 
 #[test]
-fn endless_headers_are_a_protocol_error_and_cost_no_memory() {
+fn endless_headers_cost_no_memory() {
     let address = server(|stream| {
         let mut stream = stream;
         if stream.write_all(b"HTTP/1.1 200 OK\r\n").is_err() {
@@ -103,7 +103,7 @@ fn endless_headers_are_a_protocol_error_and_cost_no_memory() {
 }
 
 #[test]
-fn an_endless_body_times_out_and_costs_no_memory() {
+fn endless_body_costs_no_memory() {
     let address = server(|stream| {
         let mut stream = stream;
         let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -163,7 +163,7 @@ fn a_server_that_does_not_accept_times_out() {
 }
 
 #[test]
-fn a_connection_that_is_closed_after_some_answers_without_a_word_resets_one_request() {
+fn silent_close_resets_one_request() {
     let address = server(|stream| answer_requests(stream, OK, 10));
     let run = Run::of(&closed(address, 2));
     let resets = run.assert_only_error("reset");
@@ -175,7 +175,7 @@ fn a_connection_that_is_closed_after_some_answers_without_a_word_resets_one_requ
 }
 
 #[test]
-fn nobody_listening_ends_the_engine_with_code_3() {
+fn refused_connection_exits_with_3() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -198,7 +198,7 @@ fn nobody_listening_ends_the_engine_with_code_3() {
 }
 
 #[test]
-fn a_full_accept_queue_ends_the_engine_with_code_3() {
+fn full_accept_queue_exits_with_3() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let mut filling = Vec::new();
@@ -212,7 +212,7 @@ fn a_full_accept_queue_ends_the_engine_with_code_3() {
 }
 
 #[test]
-fn a_server_that_goes_away_gives_connect_errors_with_pauses_between() {
+fn vanished_server_gives_connect_errors() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let listener = Mutex::new(Some(listener));

@@ -1,5 +1,4 @@
-//! Servers that are wrong in ways that a parser or a memory could fall for: each ends in the right count, in bounded memory, and in time.
-//! (`Run::of` ends a run that takes longer than it may, and bounds its memory.)
+//! Hostile servers: each run ends in time, with the right counts and bounded memory. `Run::of` limits its time and memory.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -33,7 +32,7 @@ fn endless(beginning: &'static [u8], rest: &'static [u8]) -> SocketAddr {
 }
 
 #[test]
-fn what_is_endless_before_a_body_is_a_protocol_error() {
+fn endless_head_is_a_protocol_error() {
     for (beginning, rest) in [
         // Lines of a head, one line of a head, and a status line.
         (
@@ -89,7 +88,7 @@ fn what_is_endless_in_its_body_times_out() {
 }
 
 #[test]
-fn a_content_length_that_is_not_that_of_the_body_is_told_for_what_it_is() {
+fn wrong_content_length_is_classified() {
     let answers: [(&'static [u8], &str); 8] = [
         // Too long: the end comes first; and where the connection stays, nothing does.
         (
@@ -148,7 +147,7 @@ fn drip(stream: TcpStream, answer: &[u8]) {
 }
 
 #[test]
-fn every_kind_of_answer_is_told_for_what_it_is_when_it_comes_byte_by_byte() {
+fn responses_byte_by_byte_are_classified() {
     let answers: [(&'static [u8], Option<&str>); 14] = [
         (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", None),
         (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", None),
@@ -182,7 +181,7 @@ fn every_kind_of_answer_is_told_for_what_it_is_when_it_comes_byte_by_byte() {
 }
 
 #[test]
-fn an_answer_to_head_may_say_the_length_of_what_it_leaves_out_and_nothing_else() {
+fn response_to_head_has_no_body() {
     let head = json!({"method": "HEAD"});
     for answer in [
         &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"[..],
@@ -196,7 +195,7 @@ fn an_answer_to_head_may_say_the_length_of_what_it_leaves_out_and_nothing_else()
 }
 
 #[test]
-fn whatever_one_connection_does_the_others_are_answered() {
+fn hostile_connection_does_not_affect_others() {
     use std::sync::atomic::{AtomicU64, Ordering};
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let number = AtomicU64::new(0);

@@ -1,4 +1,4 @@
-//! Open loops: arrivals that wait for nobody.
+//! Open loops: arrivals that do not wait for responses.
 
 use std::io::{BufReader, Write};
 
@@ -21,7 +21,7 @@ fn a_constant_rate_sends_exactly_what_is_due() {
 }
 
 #[test]
-fn a_queue_behind_a_stuck_server_is_unsent_and_its_age_is_known() {
+fn queue_of_a_stuck_server_is_unsent() {
     let address = server(|stream| {
         let mut stream = stream;
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
@@ -51,7 +51,7 @@ fn a_queue_behind_a_stuck_server_is_unsent_and_its_age_is_known() {
 }
 
 #[test]
-fn waiting_in_the_queue_counts_as_response_time() {
+fn queueing_counts_as_response_time() {
     // One connection, and a server that answers the first request only when the second must be due for long.
     let address = server(|stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -76,7 +76,7 @@ fn waiting_in_the_queue_counts_as_response_time() {
 }
 
 #[test]
-fn an_idle_connection_that_the_server_closes_is_no_error() {
+fn closing_an_idle_connection_is_no_error() {
     // Closes after each answer without saying so; the next arrival is long after.
     let address = server(|stream| answer_requests(stream, OK, 1));
     let run = Run::punctual(&open(address, 1, 20.0), |run| run.requests("ok") == 6);
@@ -86,7 +86,7 @@ fn an_idle_connection_that_the_server_closes_is_no_error() {
 }
 
 #[test]
-fn bytes_on_an_idle_connection_are_no_error_of_a_request() {
+fn bytes_on_an_idle_connection_fail_no_request() {
     let address = server(|stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
@@ -104,7 +104,7 @@ fn bytes_on_an_idle_connection_are_no_error_of_a_request() {
 }
 
 #[test]
-fn a_server_that_closes_connections_before_any_request_is_not_stormed() {
+fn reconnects_have_pauses() {
     let accepted = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
     let counter = std::sync::Arc::clone(&accepted);
     let address = server(move |stream| {
@@ -119,7 +119,7 @@ fn a_server_that_closes_connections_before_any_request_is_not_stormed() {
 }
 
 #[test]
-fn with_a_cpu_of_its_own_the_generator_spins_and_says_so() {
+fn generator_spins_on_its_own_cpu() {
     let plan = with(open(answering(OK), 10, 1000.0), "cpus", vec![0]);
     let busy = |run: &Run| {
         let generator = &run.summary()["generator"];
@@ -134,7 +134,7 @@ fn with_a_cpu_of_its_own_the_generator_spins_and_says_so() {
 }
 
 #[test]
-fn a_generator_that_may_run_on_one_cpu_only_waits_as_on_a_cpu_of_its_own() {
+fn generator_confined_to_one_cpu_waits_as_on_its_own() {
     let plan = open(answering(OK), 2, 100.0);
     let run = std::process::Command::new("taskset")
         .args(["-c", "0", env!("CARGO_BIN_EXE_weir-engine"), "load"])
@@ -148,7 +148,7 @@ fn a_generator_that_may_run_on_one_cpu_only_waits_as_on_a_cpu_of_its_own() {
 }
 
 #[test]
-fn a_closed_loop_with_a_cpu_of_its_own_looks_before_it_sleeps_and_says_so() {
+fn closed_loop_polls_before_it_sleeps() {
     let plan = closed(answering(OK), 2);
     assert_eq!(Run::of(&plan).hello["wait"], "block");
     let run = Run::of(&with(plan, "cpus", vec![0]));

@@ -1,4 +1,4 @@
-//! Several requests at a time on a connection: answers belong to them in order, and what breaks the connection fails them all.
+//! Pipelining: responses stay in order, and a broken connection fails all its requests.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -58,7 +58,7 @@ fn only(kind: &str, count: u64) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn a_connection_carries_as_many_requests_as_the_plan_says_and_no_more() {
+fn pipeline_depth_is_exact() {
     let address = server(|stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
@@ -87,7 +87,7 @@ fn a_connection_carries_as_many_requests_as_the_plan_says_and_no_more() {
 }
 
 #[test]
-fn requests_go_out_together_at_the_start_and_when_answers_came_together() {
+fn pipelined_requests_are_batched() {
     let address = server(|stream| {
         let mut stream = stream;
         let mut bytes = [0; 4096];
@@ -105,7 +105,7 @@ fn requests_go_out_together_at_the_start_and_when_answers_came_together() {
 }
 
 #[test]
-fn answers_are_told_apart_however_they_are_cut() {
+fn pipelined_responses_survive_any_cut() {
     let answers: &[&[u8]] = &[
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
@@ -146,7 +146,7 @@ fn answers_to_head_requests_have_no_bodies() {
 }
 
 #[test]
-fn requests_larger_than_the_sockets_take_keep_their_order() {
+fn large_pipelined_requests_keep_their_order() {
     let body = "0123456789".repeat(30_000);
     let wanted = body.clone().into_bytes();
     let address = server(move |stream| {
@@ -201,7 +201,7 @@ fn each_request_has_its_own_clocks() {
 }
 
 #[test]
-fn what_is_behind_an_answer_that_closes_the_connection_is_reset() {
+fn requests_after_a_closing_response_are_reset() {
     // Both answers in one piece, so that nothing is written between them.
     let run = Run::of(&pipelined(once(4, [OK, CLOSE].concat()), 4, 40));
     assert_eq!(errors(&run), only("reset", 20));
@@ -210,14 +210,14 @@ fn what_is_behind_an_answer_that_closes_the_connection_is_reset() {
 }
 
 #[test]
-fn an_answer_that_closes_the_connection_behind_everything_fails_nothing() {
+fn closing_after_the_last_response_fails_nothing() {
     let run = Run::of(&pipelined(once(2, [OK, CLOSE].concat()), 2, 20));
     run.assert_all_ok();
     assert_eq!(run.requests("ok"), 20);
 }
 
 #[test]
-fn a_connection_that_ends_resets_what_is_unanswered_on_it() {
+fn closed_connection_resets_its_requests() {
     for answers in [Vec::new(), OK[..9].to_vec()] {
         let run = Run::of(&pipelined(once(4, answers), 4, 8));
         assert_eq!(errors(&run), only("reset", 8));
@@ -230,7 +230,7 @@ fn a_connection_that_ends_resets_what_is_unanswered_on_it() {
 }
 
 #[test]
-fn an_answer_that_ends_with_the_connection_is_whole_and_what_is_behind_it_is_reset() {
+fn response_until_close_resets_later_requests() {
     let until_close = b"HTTP/1.1 200 OK\r\n\r\nuntil the end".to_vec();
     let run = Run::of(&pipelined(once(4, until_close), 4, 8));
     assert_eq!(errors(&run), only("reset", 6));
@@ -238,7 +238,7 @@ fn an_answer_that_ends_with_the_connection_is_whole_and_what_is_behind_it_is_res
 }
 
 #[test]
-fn what_is_not_http_fails_everything_behind_it_and_so_does_what_nobody_asked_for() {
+fn garbage_fails_later_requests() {
     let garbage = [OK, b"SSH-2.0-OpenSSH_9.2\r\n"].concat();
     let run = Run::of(&pipelined(rounds(4, garbage.leak()), 4, 4));
     assert_eq!(errors(&run), only("protocol", 3));
@@ -255,7 +255,7 @@ fn what_is_not_http_fails_everything_behind_it_and_so_does_what_nobody_asked_for
 }
 
 #[test]
-fn an_answer_that_does_not_come_times_out_with_everything_behind_it() {
+fn timeout_fails_later_requests() {
     let plan = pipelined(rounds(4, OK), 4, 5);
     let run = Run::of(&with(plan, "timeout_s", 0.5));
     assert_eq!(errors(&run), only("timeout", 4));
@@ -271,7 +271,7 @@ fn a_wrong_answer_fails_its_own_request_alone() {
 }
 
 #[test]
-fn the_first_failure_ends_the_load_and_the_others_are_unanswered() {
+fn first_failure_leaves_others_unanswered() {
     let ends = |answers: Vec<u8>| {
         let plan = with(
             pipelined(once(4, answers), 4, 1000),
@@ -292,7 +292,7 @@ fn the_first_failure_ends_the_load_and_the_others_are_unanswered() {
 }
 
 #[test]
-fn what_a_silent_server_leaves_unanswered_is_in_flight() {
+fn silent_server_leaves_requests_in_flight() {
     let address = server(|stream| {
         let mut stream = stream;
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
@@ -307,7 +307,7 @@ fn what_a_silent_server_leaves_unanswered_is_in_flight() {
 }
 
 #[test]
-fn arrivals_are_written_on_a_connection_that_has_room() {
+fn arrivals_use_connections_with_room() {
     let mut plan = with(
         open(rounds(4, OK.repeat(4).leak()), 1, 1000.0),
         "pipeline",
@@ -322,7 +322,7 @@ fn arrivals_are_written_on_a_connection_that_has_room() {
 }
 
 #[test]
-fn arrivals_queue_where_no_connection_has_room() {
+fn arrivals_queue_without_room() {
     let address = server(|stream| {
         let mut stream = stream;
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
@@ -341,7 +341,7 @@ fn arrivals_queue_where_no_connection_has_room() {
 }
 
 #[test]
-fn an_arrival_prefers_a_connection_that_is_idle() {
+fn arrivals_prefer_idle_connections() {
     // Nobody is answered before both connections have a request.
     let both = Arc::new(Barrier::new(2));
     let behaviour = move |stream: TcpStream| {
@@ -362,7 +362,7 @@ fn an_arrival_prefers_a_connection_that_is_idle() {
 }
 
 #[test]
-fn arrivals_that_find_no_idle_connection_are_spread_over_those_with_room() {
+fn arrivals_spread_over_connections_with_room() {
     let address = server(|stream| {
         let mut stream = stream;
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
@@ -375,7 +375,7 @@ fn arrivals_that_find_no_idle_connection_are_spread_over_those_with_room() {
 }
 
 #[test]
-fn arrivals_outlive_connections_that_the_server_closes() {
+fn arrivals_survive_closed_connections() {
     let plan = open(once(3, [OK, OK, CLOSE].concat()), 2, 1000.0);
     let mut plan = with(plan, "pipeline", 3);
     plan["requests"] = 60.into();

@@ -1,4 +1,4 @@
-//! The request log: a record of each request, whatever becomes of it, that adds up to the summary.
+//! The request log: one record per request, which add up to the summary.
 
 use std::io::{BufReader, Write};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const WRONG: &[u8] = b"HTTP/1.1 500 Oh\r\nContent-Length: 3\r\n\r\noh!";
 type Clock = fn(&Entry) -> i64;
 
 #[test]
-fn every_request_is_a_record_and_together_they_are_the_summary() {
+fn records_add_up_to_the_summary() {
     let (run, log) = logged(&with(closed(answering(OK), 5), "threads", 2));
     run.assert_all_ok();
     let mean_us = |of: Clock| {
@@ -94,7 +94,7 @@ fn every_kind_of_failure_has_its_number() {
 }
 
 #[test]
-fn a_request_without_an_answer_in_time_is_a_timeout_and_one_at_the_end_is_unanswered() {
+fn late_request_is_a_timeout_or_unanswered() {
     let address = server(|stream| {
         let mut stream = stream;
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
@@ -113,7 +113,7 @@ fn a_request_without_an_answer_in_time_is_a_timeout_and_one_at_the_end_is_unansw
 }
 
 #[test]
-fn a_request_whose_connection_cannot_be_made_was_never_written() {
+fn request_without_connection_was_never_written() {
     // The server takes the first connection, answers once and is gone.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -134,7 +134,7 @@ fn a_request_whose_connection_cannot_be_made_was_never_written() {
 }
 
 #[test]
-fn an_open_loop_and_connections_of_their_own_are_logged_too() {
+fn open_loops_and_single_connections_are_logged() {
     let (run, log) = logged(&open(answering(OK), 2, 500.0));
     run.assert_all_ok();
     assert_eq!(log.iter().filter(|entry| entry.connect_ns > 0).count(), 2);
@@ -180,7 +180,7 @@ fn pipelined_requests_have_a_record_each() {
 }
 
 #[test]
-fn steps_and_targets_are_told_by_their_numbers() {
+fn records_number_steps_and_targets() {
     let mut plan = with_requests(closed(answering(OK), 1), 30);
     plan["scenario"] = json!({"steps": [{"path": "/a"}, {"path": "/b"}, {"path": "/c"}]});
     let (_, log) = logged(&plan);
@@ -199,7 +199,7 @@ fn steps_and_targets_are_told_by_their_numbers() {
 }
 
 #[test]
-fn a_path_that_cannot_be_written_is_said_before_anything_is_asked() {
+fn unwritable_log_is_an_error_before_the_load() {
     let asked = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&asked);
     let address = server(move |_| {
@@ -215,7 +215,7 @@ fn a_path_that_cannot_be_written_is_said_before_anything_is_asked() {
 }
 
 #[test]
-fn what_a_full_disk_does_not_take_is_counted_and_told() {
+fn full_disk_is_reported_with_lost_records() {
     let plan = with_requests(closed(answering(OK), 4), 3000);
     let run = Run::of(&with(plan, "request_log", "/dev/full"));
     run.assert_all_ok();

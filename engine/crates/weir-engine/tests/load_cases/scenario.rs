@@ -87,7 +87,7 @@ fn shopping(address: SocketAddr, connections: usize, users: &PathBuf, at_end: &s
 }
 
 #[test]
-fn users_carry_what_they_were_given_from_step_to_step() {
+fn variables_pass_between_steps() {
     let (address, _) = shop();
     let users = file("users.csv", "name\nada\nbob\ncleo\n");
     for threads in [1, 2] {
@@ -110,7 +110,7 @@ fn users_carry_what_they_were_given_from_step_to_step() {
 }
 
 #[test]
-fn a_load_ends_when_rows_have_run_out_and_no_row_is_sent_twice() {
+fn load_ends_after_the_last_row() {
     let (address, asked) = shop();
     let names: BTreeSet<String> = (0..50).map(|n| format!("u{n}")).collect();
     let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
@@ -135,7 +135,7 @@ fn a_load_ends_when_rows_have_run_out_and_no_row_is_sent_twice() {
 }
 
 #[test]
-fn an_answer_that_fails_its_check_is_a_failed_request_of_its_step() {
+fn failed_check_counts_for_its_step() {
     let address = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{\"ok\": 0}");
     let mut plan = closed(address, 2);
     plan["scenario"] = json!({"requests": [
@@ -182,7 +182,7 @@ fn head_and_other_requests_share_a_connection() {
 }
 
 #[test]
-fn a_step_that_pauses_makes_its_user_wait_and_no_other() {
+fn pause_of_a_step_delays_its_user_only() {
     let address = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let mut plan = closed(address, 2);
     plan["duration_s"] = json!(1.0);
@@ -238,7 +238,7 @@ fn large_bodies_from_templates_arrive_whole() {
 }
 
 #[test]
-fn a_scenario_that_cannot_be_used_is_said_before_a_connection_is_made() {
+fn invalid_scenario_is_an_error_before_the_load() {
     let failing = |change: &dyn Fn(&mut Value)| {
         let mut plan = closed("127.0.0.1:9".parse().unwrap(), 1);
         plan["scenario"] = json!({"steps": [{"path": "/"}]});

@@ -1,4 +1,4 @@
-//! Answers that arrive when the kernel receives them, and not when they are read.
+//! Responses with the kernel's time stamps.
 
 use std::io::{BufReader, Write};
 use std::sync::Mutex;
@@ -70,7 +70,7 @@ fn answered_while_stopped(is_stamped: bool) -> (f64, f64) {
 }
 
 #[test]
-fn what_comes_while_the_generator_is_stopped_came_when_the_kernel_received_it() {
+fn stopped_generator_uses_kernel_stamps() {
     let (came_ns, written_ns) = answered_while_stopped(true);
     assert!(came_ns <= written_ns, "{came_ns} {written_ns}");
     let (came_ns, written_ns) = answered_while_stopped(false);
@@ -78,7 +78,7 @@ fn what_comes_while_the_generator_is_stopped_came_when_the_kernel_received_it() 
 }
 
 #[test]
-fn every_answer_is_stamped_and_its_moments_are_in_their_order() {
+fn every_response_is_stamped_in_order() {
     let plan = with_requests(closed(answering(OK), 3), 600);
     let plan = with(with(plan, "slowest", 1000), "duration_s", 60.0);
     let run = Run::of(&stamped(plan));
@@ -123,7 +123,7 @@ fn an_answer_in_pieces_begins_before_it_ends() {
 }
 
 #[test]
-fn an_answer_that_ends_with_its_connection_has_no_stamp_of_its_end() {
+fn response_until_close_has_no_stamp() {
     let address = server(|stream| {
         answer_requests(stream, b"HTTP/1.1 200 OK\r\n\r\nuntil the end", 1);
     });
@@ -133,7 +133,7 @@ fn an_answer_that_ends_with_its_connection_has_no_stamp_of_its_end() {
 }
 
 #[test]
-fn wrong_answers_and_arrivals_on_connections_of_their_own_are_stamped_too() {
+fn failed_checks_and_single_connections_are_stamped() {
     let wrong = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
     let run = Run::of(&stamped(closed(answering(wrong), 2)));
     run.assert_only_error("check");
@@ -145,7 +145,7 @@ fn wrong_answers_and_arrivals_on_connections_of_their_own_are_stamped_too() {
 }
 
 #[test]
-fn several_requests_on_a_connection_are_each_stamped() {
+fn pipelined_requests_are_stamped() {
     let plan = with(closed(answering(OK), 2), "pipeline", 8);
     let plan = with_requests(plan, 800);
     let run = Run::of(&stamped(with(plan, "slowest", 1000)));
@@ -159,7 +159,7 @@ fn several_requests_on_a_connection_are_each_stamped() {
 }
 
 #[test]
-fn a_scenario_tells_the_same_times_of_its_steps() {
+fn steps_of_a_scenario_are_stamped() {
     let scenario = json!({"steps": [{"name": "only", "path": "/"}]});
     let plan = with(closed(answering(OK), 1), "scenario", scenario);
     let run = Run::of(&stamped(plan));
@@ -172,7 +172,7 @@ fn a_scenario_tells_the_same_times_of_its_steps() {
 }
 
 #[test]
-fn a_unix_socket_has_no_stamps_which_is_said_before_the_load() {
+fn unix_socket_with_stamps_is_refused() {
     let any = "127.0.0.1:1".parse().unwrap();
     for plan in [
         with(closed(any, 1), "target", "unix:/tmp/none.sock:/"),

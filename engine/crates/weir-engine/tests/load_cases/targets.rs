@@ -1,4 +1,4 @@
-//! Several targets: connections take them in turn, and what came of each is told.
+//! Several targets: connections take them in turn, and each has its outcome.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -59,7 +59,7 @@ fn counts(run: &Run, key: &str) -> Vec<u64> {
 }
 
 #[test]
-fn each_target_is_asked_for_its_own_path_with_its_own_host() {
+fn each_target_has_its_path_and_host() {
     let (first, second) = (answering_only("/one"), answering_only("/two?x=1"));
     let urls = [
         format!("http://{first}/one"),
@@ -94,7 +94,7 @@ fn one_target_is_not_told_apart() {
 }
 
 #[test]
-fn connections_take_the_targets_in_turn_over_all_threads() {
+fn connections_take_targets_in_turn() {
     // Of five connections the first target has two, the second two and the third one; each has one request on its way.
     let urls: Vec<String> = (0..3).map(|_| format!("http://{}/", silent())).collect();
     for threads in [1, 2, 3] {
@@ -129,7 +129,7 @@ fn what_one_target_does_is_its_own() {
 }
 
 #[test]
-fn what_breaks_a_connection_with_several_requests_is_its_targets() {
+fn failures_count_for_their_target() {
     let urls = [
         format!("http://{}/", answering(OK)),
         format!("http://{}/", server(drop)),

@@ -1,4 +1,4 @@
-//! TLS, against a server made of the same library and of raw bytes.
+//! TLS, against a server of the same library and against raw bytes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -143,7 +143,7 @@ fn refused(plan: &Value) -> (i32, String) {
 }
 
 #[test]
-fn a_server_with_an_own_authority_is_loaded_through_tls() {
+fn private_authority_is_trusted_on_request() {
     let pki = Pki::new("own");
     let address = tls_server(pki.server_config(false), answer);
     let run = Run::of(&https(address, 3, json!({"ca": pki.path("ca.pem")})));
@@ -162,7 +162,7 @@ fn a_server_with_an_own_authority_is_loaded_through_tls() {
 }
 
 #[test]
-fn answers_through_tls_came_when_the_kernel_received_their_records() {
+fn tls_responses_have_kernel_stamps() {
     let pki = Pki::new("stamped");
     let address = tls_server(pki.server_config(false), answer);
     let plan = https(address, 2, json!({"ca": pki.path("ca.pem")}));
@@ -173,7 +173,7 @@ fn answers_through_tls_came_when_the_kernel_received_their_records() {
 }
 
 #[test]
-fn requests_through_tls_are_logged_with_the_bytes_inside_and_the_handshake_in_the_connection() {
+fn tls_requests_are_logged_with_inner_bytes() {
     let pki = Pki::new("logged");
     let address = tls_server(pki.server_config(false), answer);
     let plan = https(address, 2, json!({"ca": pki.path("ca.pem")}));
@@ -201,7 +201,7 @@ fn without_tls_its_clock_is_null() {
 }
 
 #[test]
-fn records_that_come_byte_by_byte_are_understood() {
+fn tls_records_byte_by_byte_are_read() {
     let pki = Pki::new("bytes");
     let config = pki.server_config(false);
     let address = server(move |mut stream| {
@@ -265,7 +265,7 @@ fn several_requests_at_a_time_go_through_tls() {
 }
 
 #[test]
-fn each_of_several_targets_is_asked_for_its_own_name() {
+fn each_tls_target_has_its_server_name() {
     let pki = Pki::new("targets");
     let names = Arc::new(Mutex::new(std::collections::BTreeSet::new()));
     let seen = Arc::clone(&names);
@@ -299,7 +299,7 @@ fn each_of_several_targets_is_asked_for_its_own_name() {
 }
 
 #[test]
-fn a_large_body_goes_there_and_a_large_answer_comes_back() {
+fn large_bodies_pass_through_tls() {
     const LENGTH: usize = 1_000_000;
     let pki = Pki::new("large");
     let address = tls_server(pki.server_config(false), |stream| {
@@ -330,7 +330,7 @@ fn a_large_body_goes_there_and_a_large_answer_comes_back() {
 }
 
 #[test]
-fn an_answer_that_ends_with_the_connection_needs_a_close_notify() {
+fn response_until_close_needs_close_notify() {
     let pki = Pki::new("close");
     let ending = |says_so: bool| {
         let address = tls_server(pki.server_config(false), move |stream| {
@@ -360,7 +360,7 @@ fn an_answer_that_ends_with_the_connection_needs_a_close_notify() {
 }
 
 #[test]
-fn a_server_that_is_not_trusted_is_told_with_code_3() {
+fn untrusted_server_exits_with_3() {
     let (pki, other) = (Pki::new("trust"), Pki::new("other"));
     let address = tls_server(pki.server_config(false), answer);
     for tls in [json!({}), json!({"ca": other.path("ca.pem")})] {
@@ -388,7 +388,7 @@ fn a_server_that_is_not_trusted_is_told_with_code_3() {
 }
 
 #[test]
-fn a_server_that_does_not_speak_tls_is_told_with_code_3() {
+fn server_without_tls_exits_with_3() {
     let plain = server(|mut stream| {
         let _ = stream.read(&mut [0; 512]);
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
@@ -411,7 +411,7 @@ fn a_server_that_does_not_speak_tls_is_told_with_code_3() {
 }
 
 #[test]
-fn a_certificate_is_shown_to_a_server_that_asks_for_one() {
+fn client_certificate_is_sent_on_request() {
     let pki = Pki::new("client");
     let address = tls_server(pki.server_config(true), answer);
     let mut tls = json!({"ca": pki.path("ca.pem")});
@@ -439,7 +439,7 @@ fn a_certificate_is_shown_to_a_server_that_asks_for_one() {
 }
 
 #[test]
-fn sessions_are_resumed_or_not_as_the_plan_says() {
+fn resumption_follows_the_plan() {
     let pki = Pki::new("resume");
     for resumption in [true, false] {
         let kinds = Arc::new(Mutex::new(Vec::new()));

@@ -1,4 +1,4 @@
-//! Connections that are made otherwise: for each request, over a Unix socket, from an address of choice, over IPv6.
+//! Connections per request, over Unix sockets, from local addresses, and over IPv6.
 
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -26,7 +26,7 @@ fn closing() -> (std::net::SocketAddr, Arc<AtomicU64>) {
 }
 
 #[test]
-fn without_keep_alive_each_request_has_a_connection_of_its_own() {
+fn without_keep_alive_each_request_connects() {
     let (address, connections) = closing();
     let run = Run::of(&with(closed(address, 4), "keep_alive", false));
     run.assert_all_ok();
@@ -42,7 +42,7 @@ fn without_keep_alive_each_request_has_a_connection_of_its_own() {
 }
 
 #[test]
-fn a_connection_that_the_server_says_it_closes_is_left_for_it_to_close() {
+fn closing_is_left_to_the_server() {
     const CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
     let before: Mutex<Option<TcpStream>> = Mutex::new(None);
     let (open, closed_by_client) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -75,7 +75,7 @@ fn a_connection_that_the_server_says_it_closes_is_left_for_it_to_close() {
 }
 
 #[test]
-fn without_keep_alive_the_steps_of_a_scenario_have_connections_of_their_own() {
+fn without_keep_alive_each_step_connects() {
     let (address, connections) = closing();
     let plan = with(closed(address, 2), "keep_alive", false);
     let scenario =
@@ -86,7 +86,7 @@ fn without_keep_alive_the_steps_of_a_scenario_have_connections_of_their_own() {
 }
 
 #[test]
-fn without_keep_alive_arrivals_are_what_connections_are_made_for() {
+fn without_keep_alive_each_arrival_connects() {
     let (address, _) = closing();
     let plan = with(open(address, 8, 200.0), "keep_alive", false);
     let run = Run::punctual(&plan, |run| run.validity() != "invalid");
@@ -100,7 +100,7 @@ fn without_keep_alive_arrivals_are_what_connections_are_made_for() {
 }
 
 #[test]
-fn without_keep_alive_a_server_that_has_gone_fails_what_was_due() {
+fn without_keep_alive_vanished_server_fails_requests() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     // The first connection is accepted, and none after it.
@@ -124,7 +124,7 @@ fn without_keep_alive_a_server_that_has_gone_fails_what_was_due() {
 }
 
 #[test]
-fn a_unix_socket_is_loaded_by_its_url_or_its_key() {
+fn unix_socket_by_url_or_key() {
     let path = std::env::temp_dir().join(format!(
         "weir-load-{}-{}",
         std::process::id(),
@@ -169,7 +169,7 @@ fn a_unix_socket_is_loaded_by_its_url_or_its_key() {
 }
 
 #[test]
-fn connections_come_from_the_local_addresses_in_turn() {
+fn local_addresses_are_used_in_turn() {
     let peers = Arc::new(Mutex::new(Vec::<IpAddr>::new()));
     let seen = Arc::clone(&peers);
     let address = server(move |stream| {
@@ -217,7 +217,7 @@ fn redirects_are_mentioned_and_not_followed() {
     run.assert_all_ok();
     run.assert_valid();
     let reason = format!(
-        "{} answers were redirects; they are not followed",
+        "{} responses were redirects, which weir does not follow",
         run.requests("completed")
     );
     assert!(

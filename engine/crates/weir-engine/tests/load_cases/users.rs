@@ -1,4 +1,4 @@
-//! Users with a time of their own, loads that end by themselves, sessions, and what is told of single requests.
+//! Think times, loads that end by themselves, sessions, and reports of single requests.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ fn rate_was_kept(run: &Run) -> bool {
 }
 
 #[test]
-fn users_that_are_ramped_up_ask_as_often_as_they_were_to_and_the_load_is_over() {
+fn ramped_users_send_their_loops() {
     let run = Run::of(&users(json!({"users": [[0, 0], [0.5, 200]], "loops": 5})));
     run.assert_all_ok();
     assert_eq!(run.requests("intended"), 1000);
@@ -55,7 +55,7 @@ fn is_capped(run: &Run) -> bool {
 }
 
 #[test]
-fn a_ramp_that_is_all_there_is_to_see_is_called_the_limit() {
+fn ramp_is_reported_as_the_limit() {
     // The second and last user comes after one of the two seconds, and is done at once.
     let load = json!({"users": [[0, 0], [2, 2]], "loops": 10});
     let run = Run::punctual(&users(load), is_capped);
@@ -66,7 +66,7 @@ fn a_ramp_that_is_all_there_is_to_see_is_called_the_limit() {
 }
 
 #[test]
-fn a_ramp_whose_users_stay_for_longer_than_it_is_not() {
+fn long_staying_ramp_is_no_limit() {
     // The last of them thinks for longer than the ramp is long.
     let load = json!({"users": [[0, 0], [0.1, 4]], "loops": 5, "think": {"constant_s": 0.1}});
     let run = Run::of(&users(load));
@@ -79,7 +79,7 @@ fn a_ramp_whose_users_stay_for_longer_than_it_is_not() {
 }
 
 #[test]
-fn a_number_of_requests_is_sent_and_answered_exactly() {
+fn number_of_requests_is_exact() {
     for threads in [1, 3] {
         let plan = with_requests(closed(answering(OK), 7), 1000);
         let run = Run::of(&with(plan, "threads", threads));
@@ -99,7 +99,7 @@ fn a_number_of_requests_is_sent_and_answered_exactly() {
 }
 
 #[test]
-fn requests_that_fail_are_among_the_number_asked_for() {
+fn failed_requests_count_towards_the_number() {
     let address = server(|stream| answer_requests(stream, OK, 2));
     // Every third request of a connection is reset, or the connection was closed before it.
     let plan = with_requests(closed(address, 4), 90);
@@ -110,7 +110,7 @@ fn requests_that_fail_are_among_the_number_asked_for() {
 }
 
 #[test]
-fn users_think_between_an_answer_and_their_next_request() {
+fn users_think_between_requests() {
     let mut plan = users(json!({"users": 10, "think": {"constant_s": 0.1}}));
     plan["duration_s"] = 1.05.into();
     // At 0, 0.1 s and a response time, 0.2 s and two, …
@@ -166,7 +166,7 @@ fn users_come_and_go_with_their_places() {
 }
 
 #[test]
-fn a_thinking_user_whose_connection_is_closed_makes_a_new_one_when_it_asks() {
+fn thinking_user_reconnects_for_its_request() {
     let address = server(|stream| answer_requests(stream, OK, 1));
     let mut plan = with(closed(address, 1), "duration_s", 20.0);
     plan["load"] = json!({"closed": {"users": 2, "think": {"constant_s": 0.03}, "loops": 4}});
@@ -192,7 +192,7 @@ fn a_rate_that_grows_is_followed() {
 }
 
 #[test]
-fn poisson_arrivals_are_the_same_for_a_seed_and_others_for_another() {
+fn seed_determines_poisson_arrivals() {
     let count = |seed: u64| {
         let mut plan = with(open(answering(OK), 10, 1000.0), "seed", seed);
         plan["load"]["open"]["arrivals"] = "poisson".into();
@@ -208,7 +208,7 @@ fn poisson_arrivals_are_the_same_for_a_seed_and_others_for_another() {
 }
 
 #[test]
-fn a_session_asks_several_times_on_the_connection_that_it_was_given() {
+fn session_keeps_its_connection() {
     let mut plan = with(open(answering(OK), 30, 50.0), "duration_s", 1.0);
     plan["load"]["open"]["session"] = json!({"requests": 3, "think": {"constant_s": 0.05}});
     // 50 sessions; those that began in the last 0.1 s are not through, or just so.
@@ -219,7 +219,7 @@ fn a_session_asks_several_times_on_the_connection_that_it_was_given() {
 }
 
 #[test]
-fn sessions_beyond_the_connections_queue_and_their_waiting_counts() {
+fn further_sessions_queue() {
     let mut plan = with(open(answering(OK), 1, 100.0), "duration_s", 0.5);
     plan["load"]["open"]["session"] = json!({"requests": 2, "think": {"constant_s": 0.05}});
     let run = Run::of(&plan);
@@ -229,7 +229,7 @@ fn sessions_beyond_the_connections_queue_and_their_waiting_counts() {
 }
 
 #[test]
-fn a_load_until_the_first_failure_ends_there_and_says_what_was_reached() {
+fn load_until_failure_reports_its_results() {
     let answered = std::sync::Arc::new(AtomicU64::new(0));
     let address = server(move |stream| {
         let mut reader = std::io::BufReader::new(stream.try_clone().unwrap());
@@ -282,7 +282,7 @@ fn a_load_that_meets_no_failure_says_so() {
 }
 
 #[test]
-fn the_slowest_requests_are_told_with_their_time_lines() {
+fn slowest_requests_have_time_lines() {
     let run = Run::of(&with(closed(answering(OK), 3), "slowest", 5));
     let slowest = run.end["slowest"].as_array().unwrap();
     assert_eq!(slowest.len(), 5);
@@ -307,7 +307,7 @@ fn the_slowest_requests_are_told_with_their_time_lines() {
 }
 
 #[test]
-fn percentiles_of_a_load_that_leaves_many_without_an_answer_are_called_lower_bounds() {
+fn unanswered_requests_make_lower_bounds() {
     let address = server(|stream| {
         let mut stream = stream;
         let _ = std::io::copy(&mut stream, &mut std::io::sink());

@@ -1,4 +1,4 @@
-//! Servers that behave as told, and runs of `weir-engine load` against them whose records are checked for what must always hold.
+//! Scripted servers, and runs of `weir-engine load` against them with checks that every load must pass.
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub mod request_log;
@@ -258,7 +258,7 @@ impl Run {
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert_eq!(errors[0].0, kind, "{errors:?}");
         let (validity, reason) = if self.requests("completed") == 0 {
-            ("invalid", "no_answer")
+            ("invalid", "no_response")
         } else {
             ("suspect", "failed")
         };
@@ -289,7 +289,7 @@ impl Run {
         let verdict = &self.summary()["verdict"];
         let kinds = verdict["kinds"].as_array().unwrap();
         assert!(
-            self.validity() == expected || kinds.contains(&json!("stood_still")),
+            self.validity() == expected || kinds.contains(&json!("stalled")),
             "{verdict}"
         );
     }

@@ -1,4 +1,4 @@
-//! Request logs, read byte by byte as the reference says, and held against the summary.
+//! Reads request logs byte by byte as the reference describes, and compares them with the summary.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;

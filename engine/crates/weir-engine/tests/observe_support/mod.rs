@@ -1,4 +1,4 @@
-//! The kernel's own account of who had a CPU: events of its scheduler, through tracefs (needs root).
+//! The kernel's own account of CPU use: events of its scheduler, through tracefs (needs root).
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
@@ -100,7 +100,7 @@ fn value<'a>(fields: &'a str, key: &str) -> &'a str {
 }
 
 #[test]
-fn a_wait_is_counted_from_the_wakeup_or_the_loss_of_the_cpu_and_behind_the_holder_alone() {
+fn wait_for_the_cpu_counts_from_the_wakeup() {
     let text = "\
         # tracer: nop\n\
         a-1 [000] d..2. 10.000000: sched_switch: prev_comm=load-0 prev_pid=1 prev_prio=1 prev_state=S ==> next_comm=observe next_pid=2\n\

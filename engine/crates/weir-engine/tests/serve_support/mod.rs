@@ -1,4 +1,4 @@
-//! `weir-engine serve` as tests start it, and the open files that many connections take.
+//! Starts `weir-engine serve` for tests, and raises the limit on open files.
 #![allow(clippy::unwrap_used, dead_code, missing_docs)]
 
 use std::io::{BufRead, BufReader, Read, Write};

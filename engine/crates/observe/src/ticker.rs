@@ -1,17 +1,17 @@
-//! When samples are due: arithmetic on instants, no clock of its own.
+//! The times of periodic samples: arithmetic on instants, without a clock.
 
 use std::time::{Duration, Instant};
 
-/// A grid of instants: `start + k × period`. A late sweep moves the next one to the grid, not by a period from where it ended.
+/// A periodic ticker with ticks at `start + k × period`. A late tick does not delay the next one.
 #[derive(Clone, Copy, Debug)]
-pub struct Grid {
+pub struct Ticker {
     start: Instant,
     period: Duration,
     next: u64,
 }
 
-impl Grid {
-    /// A grid whose first instant is `start`.
+impl Ticker {
+    /// Returns a ticker whose first tick is at `start`.
     pub fn new(start: Instant, period: Duration) -> Self {
         let period = period.max(Duration::from_millis(1));
         Self {
@@ -21,13 +21,13 @@ impl Grid {
         }
     }
 
-    /// When the next sample is due.
+    /// Returns the time of the next tick.
     pub fn due(&self) -> Instant {
         self.start + Duration::from_nanos(self.period_ns().saturating_mul(self.next))
     }
 
-    /// Takes the point that is due and every later one that has passed too. False: nothing is due yet.
-    pub fn take(&mut self, now: Instant) -> bool {
+    /// Consumes every tick up to `now`. Returns whether there was one.
+    pub fn tick(&mut self, now: Instant) -> bool {
         if now < self.due() {
             return false;
         }
@@ -46,15 +46,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_late_sample_does_not_shift_the_ones_after_it() {
+    fn late_tick_does_not_delay_the_next() {
         let start = Instant::now();
         let at = |milliseconds| start + Duration::from_millis(milliseconds);
-        let mut grid = Grid::new(start, Duration::from_millis(100));
-        assert!(grid.take(at(0)));
-        assert!(!grid.take(at(99)));
-        assert!(grid.take(at(130)));
-        assert_eq!(grid.due(), at(200));
-        assert!(grid.take(at(450)), "the points at 200, 300 and 400 are one");
-        assert_eq!(grid.due(), at(500));
+        let mut ticker = Ticker::new(start, Duration::from_millis(100));
+        assert!(ticker.tick(at(0)));
+        assert!(!ticker.tick(at(99)));
+        assert!(ticker.tick(at(130)));
+        assert_eq!(ticker.due(), at(200));
+        assert!(
+            ticker.tick(at(450)),
+            "the ticks at 200, 300 and 400 are one"
+        );
+        assert_eq!(ticker.due(), at(500));
     }
 }

@@ -1,18 +1,19 @@
-//! Who descends from whom, from one reading of /proc: for ending processes, not for measuring them.
+//! The descendants of a process, from one pass over /proc. They serve to end processes, not to measure them.
 
 use std::collections::HashMap;
 
 use crate::parse;
 
-/// Every process below `root`, without those in `except` and what is below them. Zombies are in it: somebody has to reap them.
-/// Empty where /proc cannot be read.
-pub fn descendants(root: i32, except: &[i32]) -> Vec<i32> {
+/// Returns all descendants of this process, except `except` and their descendants. Includes zombies, which the caller may have to reap.
+/// Returns an empty list if /proc is not readable.
+pub fn own_descendants(except: &[i32]) -> Vec<i32> {
+    let root = rustix::process::getpid().as_raw_nonzero().get();
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = parse::number(name.as_encoded_bytes()).and_then(|pid| i32::try_from(pid).ok());
         let Some(pid) = pid else { continue };
-        // Ended since it was listed: nothing to say about it.
+        // The process has ended since the listing.
         let Ok(text) = std::fs::read(format!("/proc/{pid}/stat")) else {
             continue;
         };
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_excepted_process_takes_its_descendants_with_it() {
+    fn excluded_process_excludes_its_descendants() {
         let children = HashMap::from([(1, vec![2, 3]), (2, vec![4]), (3, vec![5]), (5, vec![6])]);
         let mut found = below(1, &[2], &children);
         found.sort_unstable();

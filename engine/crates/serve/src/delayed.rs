@@ -1,8 +1,7 @@
-//! Answers that wait for their time, and the one timer that wakes the loop for the next of them.
+//! Delayed responses, and the one timer that wakes the loop for the next of them.
 //!
-//! To wake for each of ten thousand answers costs as much as to send them. So an answer may be late by a thousandth of what it
-//! waited, a millisecond at most, where others were sent so shortly before: one waking does for all that became due. An answer that is
-//! alone comes at its time.
+//! A wake-up costs as much as sending a response. So one wake-up sends all responses that are due, and the next one is delayed a little: a
+//! response may be late by 0.1 % of its wait, at most 1 ms. A response without others shortly before it is on time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,40 +13,41 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 use crate::fault::Fault;
 use crate::request::Persistence;
 
-/// How late an answer may be, whatever it waited.
-const MOST_SLACK: Duration = Duration::from_millis(1);
+/// Upper bound of the slack.
+const MAX_SLACK: Duration = Duration::from_millis(1);
 
-/// How late an answer may be that waits for `wait`.
+/// Returns the time by which a response with this wait may be late.
 pub fn slack(wait: Duration) -> Duration {
-    (wait / 1000).min(MOST_SLACK)
+    (wait / 1000).min(MAX_SLACK)
 }
 
-/// An answer that waits. In order of the latest it may come, then of arrival.
+/// A delayed response. The order is by latest time, then by arrival.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub struct Due {
+pub struct DelayedResponse {
+    /// The latest time to send it.
     pub latest: Instant,
-    /// The number of its request.
+    /// Number of the request.
     pub number: u64,
-    /// The earliest it may come.
-    pub at: Instant,
+    /// The earliest time to send it.
+    pub earliest: Instant,
     pub slot: usize,
     pub generation: u32,
     pub persistence: Persistence,
     pub is_head: bool,
-    /// What comes in place of the answer.
+    /// Fault in place of the response.
     pub fault: Option<Fault>,
 }
 
-/// All of them.
-pub struct Waiting {
-    /// Goes off when the next is to be answered; to be watched for its edge, since nobody reads it.
+/// All delayed responses.
+pub struct DelayedResponses {
+    /// Timer of the next response. Watch it edge-triggered, because it is never read.
     pub timer: OwnedFd,
-    due: BinaryHeap<Reverse<Due>>,
-    /// When answers were looked for last.
-    looked: Instant,
+    due: BinaryHeap<Reverse<DelayedResponse>>,
+    /// Time of the last search for due responses.
+    last_search: Instant,
 }
 
-impl Waiting {
+impl DelayedResponses {
     pub fn new(now: Instant) -> rustix::io::Result<Self> {
         let timer = rustix::time::timerfd_create(
             TimerfdClockId::Monotonic,
@@ -56,12 +56,12 @@ impl Waiting {
         Ok(Self {
             timer,
             due: BinaryHeap::new(),
-            looked: now,
+            last_search: now,
         })
     }
 
-    /// Has an answer wait.
-    pub fn push(&mut self, due: Due, now: Instant) {
+    /// Adds a response.
+    pub fn push(&mut self, due: DelayedResponse, now: Instant) {
         let is_next = self.due.peek().is_none_or(|next| due < next.0);
         self.due.push(Reverse(due));
         if is_next {
@@ -69,29 +69,32 @@ impl Waiting {
         }
     }
 
-    /// The next whose time has come by `now`; None sets the timer for the one after.
-    pub fn pop(&mut self, now: Instant) -> Option<Due> {
-        if self.due.peek().is_some_and(|next| next.0.at <= now) {
+    /// Returns the next response that is due. Returns `None` if there is none, and sets the timer for the next one.
+    pub fn pop(&mut self, now: Instant) -> Option<DelayedResponse> {
+        if self.due.peek().is_some_and(|next| next.0.earliest <= now) {
             return self.due.pop().map(|Reverse(due)| due);
         }
-        self.looked = now;
+        self.last_search = now;
         self.arm(now);
         None
     }
 
-    /// When to look next: when the next answer is due or, where answers were looked for just before, later by what it may be late.
-    fn moment(&self) -> Option<Instant> {
+    /// Returns the time of the next search: when the next response is due, or up to its slack later after a recent search.
+    fn next_search(&self) -> Option<Instant> {
         let Reverse(next) = self.due.peek()?;
-        Some(next.at.max(self.looked + (next.latest - next.at)))
+        Some(
+            next.earliest
+                .max(self.last_search + (next.latest - next.earliest)),
+        )
     }
 
     /// Sets the timer.
     fn arm(&self, now: Instant) {
-        let Some(moment) = self.moment() else {
+        let Some(time) = self.next_search() else {
             return;
         };
         // Zero would disarm the timer.
-        let wait = (moment - now).max(Duration::from_nanos(1));
+        let wait = (time - now).max(Duration::from_nanos(1));
         let value = Timespec {
             tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(wait.subsec_nanos()),
@@ -112,60 +115,60 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Due, Waiting, slack};
+    use super::{DelayedResponse, DelayedResponses, slack};
     use crate::request::Persistence;
     use std::time::{Duration, Instant};
 
     const WAIT: Duration = Duration::from_millis(200);
     const SLACK: Duration = Duration::from_micros(200);
 
-    fn due(number: u64, now: Instant, wait: Duration) -> Due {
-        Due {
+    fn due(number: u64, now: Instant, wait: Duration) -> DelayedResponse {
+        DelayedResponse {
             latest: now + wait + slack(wait),
             number,
-            at: now + wait,
+            earliest: now + wait,
             slot: 0,
             generation: 0,
-            persistence: Persistence::Stays,
+            persistence: Persistence::KeepAlive,
             is_head: false,
             fault: None,
         }
     }
 
-    fn taken(waiting: &mut Waiting, now: Instant) -> Vec<u64> {
+    fn taken(waiting: &mut DelayedResponses, now: Instant) -> Vec<u64> {
         std::iter::from_fn(|| waiting.pop(now).map(|due| due.number)).collect()
     }
 
     #[test]
-    fn an_answer_may_be_late_by_a_thousandth_and_never_by_more_than_a_millisecond() {
+    fn slack_is_a_thousandth_up_to_1_ms() {
         assert_eq!(slack(WAIT), SLACK);
         assert_eq!(slack(Duration::from_secs(30)), Duration::from_millis(1));
     }
 
     #[test]
-    fn an_answer_that_is_alone_comes_at_its_time() {
+    fn single_response_is_on_time() {
         let began = Instant::now();
-        let mut waiting = Waiting::new(began).unwrap();
+        let mut waiting = DelayedResponses::new(began).unwrap();
         waiting.push(due(1, began, WAIT), began);
-        assert_eq!(waiting.moment(), Some(began + WAIT));
+        assert_eq!(waiting.next_search(), Some(began + WAIT));
         assert_eq!(taken(&mut waiting, began + WAIT - SLACK), []);
         assert_eq!(taken(&mut waiting, began + WAIT), [1]);
-        assert_eq!(waiting.moment(), None);
+        assert_eq!(waiting.next_search(), None);
     }
 
     #[test]
-    fn one_look_answers_all_that_became_due_and_no_answer_comes_later_than_it_may() {
+    fn one_search_finds_all_due_responses() {
         let began = Instant::now();
-        let mut waiting = Waiting::new(began).unwrap();
+        let mut waiting = DelayedResponses::new(began).unwrap();
         let apart = Duration::from_micros(50);
         for number in 0..20 {
             let now = began + apart * number;
             waiting.push(due(u64::from(number), now, WAIT), now);
         }
-        let mut looks = 0;
+        let mut searches = 0;
         let mut all = Vec::new();
-        while let Some(moment) = waiting.moment() {
-            looks += 1;
+        while let Some(moment) = waiting.next_search() {
+            searches += 1;
             for number in taken(&mut waiting, moment) {
                 let at = began + apart * u32::try_from(number).unwrap() + WAIT;
                 assert!(at <= moment && moment <= at + SLACK, "{number}");
@@ -173,21 +176,21 @@ mod tests {
             }
         }
         assert_eq!(all, (0..20).collect::<Vec<_>>());
-        // The first alone, then each 200 us: 1, 2 to 5, and so on.
-        assert_eq!(looks, 6);
+        // Every 200 us after the first: 1, 2 to 5, and so on.
+        assert_eq!(searches, 6);
     }
 
     #[test]
-    fn a_short_wait_beside_long_ones_is_not_late_by_what_they_may_be() {
+    fn short_wait_has_its_own_slack() {
         let began = Instant::now();
-        let mut waiting = Waiting::new(began).unwrap();
+        let mut waiting = DelayedResponses::new(began).unwrap();
         waiting.push(due(1, began, WAIT), began);
         waiting.push(due(2, began, WAIT + SLACK / 4), began);
         assert_eq!(taken(&mut waiting, began + WAIT), [1]);
         let short = Duration::from_micros(100);
         waiting.push(due(3, began + WAIT, short), began + WAIT);
-        assert_eq!(waiting.moment(), Some(began + WAIT + short));
-        // The other is due by then, and comes behind it.
+        assert_eq!(waiting.next_search(), Some(began + WAIT + short));
+        // The other response is due by then, and comes second.
         assert_eq!(taken(&mut waiting, began + WAIT + short), [3, 2]);
     }
 }

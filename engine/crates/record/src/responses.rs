@@ -1,20 +1,20 @@
-//! What is known of answers altogether, beside their clocks: how long they are, and how long they came.
+//! Sums over all responses: their lengths, and the times of reading them.
 
 use serde::Serialize;
 
-/// Whole answers, right or wrong.
+/// Sums over complete responses, correct or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Answers {
-    /// Bytes of their bodies.
+pub struct Responses {
+    /// Bytes of the bodies.
     pub body_bytes: u64,
-    /// Answers whose body is not as long as that of the load's first.
+    /// Number of responses whose body has another length than the first one of the load.
     pub other_length: u64,
-    /// From the first byte of an answer to its last.
+    /// Times from the first byte of a response to its last.
     pub read_time: Spread,
 }
 
-impl Answers {
-    /// Adds another thread's.
+impl Responses {
+    /// Adds the sums of another thread.
     pub fn add(&mut self, other: &Self) {
         self.body_bytes += other.body_bytes;
         self.other_length += other.other_length;
@@ -22,7 +22,7 @@ impl Answers {
     }
 }
 
-/// Times of which the mean and the ends are asked for and no more: counting one costs a few instructions and touches no histogram.
+/// Mean, minimum and maximum of times. Recording one costs a few instructions, without a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spread {
     count: u64,
@@ -43,7 +43,7 @@ impl Default for Spread {
 }
 
 impl Spread {
-    /// Counts one more.
+    /// Records one time.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.count += 1;
@@ -59,7 +59,7 @@ impl Spread {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// As records give it.
+    /// Returns the statistics for a record.
     pub fn statistics(&self) -> SpreadStatistics {
         if self.count == 0 {
             return SpreadStatistics::default();
@@ -73,7 +73,7 @@ impl Spread {
     }
 }
 
-/// A [`Spread`] in microseconds; none without samples.
+/// A [`Spread`] in microseconds; null without samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct SpreadStatistics {
@@ -82,14 +82,14 @@ pub struct SpreadStatistics {
     pub max: Option<f64>,
 }
 
-/// The first whole answer of the load, whichever thread had it.
+/// The first complete response of the load, over all threads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FirstAnswer {
-    /// Its status.
+pub struct FirstResponse {
+    /// Status code.
     pub status: u16,
-    /// Its Server header; empty without.
+    /// Value of the Server header field; empty if it is missing.
     pub server: String,
-    /// Bytes of its body.
+    /// Bytes of the body.
     pub body_bytes: u64,
 }
 
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spread_is_its_mean_and_its_ends_however_it_was_split() {
+    fn spreads_merge() {
         let mut parts = spread(&[4_000, 1_000]);
         parts.add(spread(&[]));
         parts.add(spread(&[10_000]));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spread_of_nothing_has_no_figures() {
+    fn empty_spread_has_no_statistics() {
         assert_eq!(spread(&[]).statistics(), SpreadStatistics::default());
     }
 }

@@ -1,7 +1,7 @@
 //! The loop on epoll: a request costs one `send`, one `recv` and its share of an `epoll_wait`. Sockets are registered
 //! once, edge-triggered. A `recv` that does not fill the buffer has emptied the socket.
 
-use std::io::{self, Error};
+use std::io;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,14 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::client::{Client, Counted, ended, is_whole};
+use super::{Client, Counted, is_complete};
+use crate::response;
 
 const EVENTS: usize = 256;
 const RECEIVE_BYTES: usize = 64 * 1024;
 
 /// Sends requests on all connections until the time is over.
-pub(crate) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
+pub(super) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     for (slot, stream) in client.streams.iter().enumerate() {
         stream.set_nonblocking(true)?;
@@ -29,7 +30,7 @@ pub(crate) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
     let mut received = vec![0_u32; client.streams.len()];
     let mut buffer = vec![0; RECEIVE_BYTES];
     let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
-    let mut answers = 0;
+    let mut responses = 0;
     let start = Instant::now();
     for stream in &client.streams {
         send_all(stream, &client.request)?;
@@ -48,19 +49,19 @@ pub(crate) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
             let slot = event.data.u64() as usize;
             let stream = &client.streams[slot];
             let bytes = match recv(stream, &mut buffer[..], RecvFlags::empty()) {
-                Ok((0, _)) => return Err(ended()),
+                Ok((0, _)) => return Err(response::closed()),
                 Ok((bytes, _)) => bytes,
                 Err(Errno::AGAIN) => continue,
                 Err(errno) => return Err(errno.into()),
             };
-            if is_whole(&mut received[slot], bytes, client.answer_bytes)? {
-                answers += 1;
+            if is_complete(&mut received[slot], bytes, client.response_bytes)? {
+                responses += 1;
                 send_all(stream, &client.request)?;
             }
         }
     }
     Ok(Counted {
-        answers,
+        responses,
         elapsed_s: start.elapsed().as_secs_f64(),
     })
 }
@@ -71,14 +72,7 @@ const TICK: rustix::event::Timespec = rustix::event::Timespec {
     tv_nsec: 100_000_000,
 };
 
-/// Fails after a partial write: a request is far smaller than a socket's buffer, so a partial write is an error.
 #[inline]
 fn send_all(stream: &TcpStream, request: &[u8]) -> io::Result<()> {
-    match send(stream, request, SendFlags::NOSIGNAL)? {
-        sent if sent == request.len() => Ok(()),
-        sent => Err(Error::other(format!(
-            "wrote {sent} of {} bytes",
-            request.len()
-        ))),
-    }
+    response::check_sent(send(stream, request, SendFlags::NOSIGNAL)?, request)
 }

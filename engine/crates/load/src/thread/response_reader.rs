@@ -1,4 +1,4 @@
-//! Responses: received bytes complete the requests of a connection.
+//! ResponseReader: received bytes complete the requests of a connection.
 
 use std::fmt;
 
@@ -56,7 +56,7 @@ impl fmt::Display for Detail {
 }
 
 /// The parts of a thread that a response passes through. They are borrowed apart from the driver, which lends the bytes.
-pub(super) struct Responses<'a, P: Protocol> {
+pub(super) struct ResponseReader<'a, P: Protocol> {
     pub(super) protocol: &'a mut P,
     pub(super) connections: &'a mut Connections<P::State>,
     pub(super) in_flight: &'a mut InFlight,
@@ -67,7 +67,7 @@ pub(super) struct Responses<'a, P: Protocol> {
     pub(super) now: u64,
 }
 
-impl<P: Protocol> Responses<'_, P> {
+impl<P: Protocol> ResponseReader<'_, P> {
     /// Takes received bytes with the kernel's stamp. Several responses may come together.
     #[inline(always)]
     pub(super) fn receive(&mut self, bytes: &[u8], stamp_unix_ns: Option<u64>) -> Reception {

@@ -1,4 +1,4 @@
-//! One process of a tree.
+//! One process of an observed tree.
 
 use std::os::fd::OwnedFd;
 
@@ -9,26 +9,26 @@ use crate::parse::{self, Memory, ProcessIo, ProcessStat};
 use crate::procfs::Procfs;
 use crate::threads::Threads;
 
-/// A process that belongs to a tree. Its `stat` stays open: the descriptor belongs to that process for ever, so a PID that is used again
-/// reads as ended.
-pub struct Member {
+/// A process of an observed tree. Its `stat` stays open. Reading the descriptor fails after the process has ended, also if its PID is
+/// used again.
+pub struct ObservedProcess {
     pub pid: i32,
-    /// Index into the scope's trees.
+    /// Index of the tree in [`ProcfsTrees`](crate::procfs_trees::ProcfsTrees).
     pub tree: usize,
     pub stat: ProcessStat,
-    /// Its tree hangs from it.
+    /// Whether this process is the root of its tree.
     pub is_root: bool,
     pub threads: Threads,
-    /// What the kernel adds up over its threads is as old as the sweep.
+    /// Whether the last sweep read the sums over the threads.
     pub has_sums: bool,
     stat_file: OwnedFd,
     io: ProcessIo,
-    /// What it had moved before the observation of a group began to which it does not belong itself.
+    /// Bytes at the first read. They do not count for a root outside its group.
     io_before: Option<ProcessIo>,
 }
 
-impl Member {
-    /// None: it has ended.
+impl ObservedProcess {
+    /// Opens a process. Returns `None` if it has ended.
     pub fn open(procfs: &mut Procfs, pid: i32) -> Option<Self> {
         let stat_file = procfs.open(format_args!("{pid}/stat")).ok()?;
         let stat = parse::process_stat(procfs.read_again(&stat_file).ok()?)?;
@@ -45,7 +45,7 @@ impl Member {
         })
     }
 
-    /// Reads its `stat` again. False: it has ended.
+    /// Reads `stat` again. Returns false if the process has ended.
     pub fn read(&mut self, procfs: &mut Procfs) -> bool {
         let text = procfs.read_again(&self.stat_file);
         match text.ok().and_then(parse::process_stat) {
@@ -58,13 +58,13 @@ impl Member {
         }
     }
 
-    /// Counts its threads and reads its resident memory, which the kernel need not add up over its threads. False: it has ended.
-    pub fn glance(&mut self, procfs: &mut Procfs) -> bool {
+    /// Reads the number of threads and the resident memory, which need no sums over the threads. Returns false if the process has ended.
+    pub fn read_without_sums(&mut self, procfs: &mut Procfs) -> bool {
         let threads = procfs.subfolders(format_args!("{}/task", self.pid));
         let memory = procfs.read(format_args!("{}/statm", self.pid));
         let resident_pages = memory.ok().and_then(parse::resident_pages);
         match (threads, resident_pages) {
-            // With threads it has memory: it is neither a zombie nor gone.
+            // A process with threads is neither a zombie nor gone.
             (Ok(threads), Some(resident_pages)) if threads > 1 => {
                 self.stat.threads = threads;
                 self.stat.resident_pages = resident_pages;
@@ -75,11 +75,11 @@ impl Member {
         }
     }
 
-    /// What it and its reaped children have used; `counts_itself`: whether its own part belongs to the group.
-    pub fn used(&self, counts_itself: bool) -> Counters {
-        let mut used = Counters::of_children(&self.stat);
-        if counts_itself {
-            used.add(&Counters::of_itself(&self.stat, self.io));
+    /// Returns the usage of the reaped children and, with `includes_self`, of the process.
+    pub fn used(&self, includes_self: bool) -> Counters {
+        let mut used = Counters::from_children(&self.stat);
+        if includes_self {
+            used.add(&Counters::from_process(&self.stat, self.io));
         } else {
             let before = self.io_before.unwrap_or(self.io);
             used.io = ProcessIo {
@@ -92,7 +92,7 @@ impl Member {
         used
     }
 
-    /// Reads what it has moved. An error other than that it has ended: it may not be read.
+    /// Reads `/proc/PID/io`. Fails if the file is not permitted; a process that has exited is no error.
     pub fn read_io(&mut self, procfs: &mut Procfs) -> Result<(), Errno> {
         let text = unless_ended(procfs.read(format_args!("{}/io", self.pid)))?;
         if let Some(text) = text.filter(|text| !text.is_empty()) {
@@ -102,17 +102,17 @@ impl Member {
         Ok(())
     }
 
-    /// Its resident memory. The kernel may be some hundred KiB behind.
+    /// Returns the resident memory. The kernel's count may be late by some hundred KiB.
     pub fn rss_bytes(&self) -> u64 {
         self.stat.resident_pages * rustix::param::page_size() as u64
     }
 
-    /// Its open files.
+    /// Returns the number of open files.
     pub fn descriptors(&self, procfs: &mut Procfs, listing: &mut Vec<i32>) -> Result<u64, Errno> {
         let path = format_args!("{}/fd", self.pid);
         match unless_ended(procfs.size(path))? {
             None => Ok(0),
-            // Before Linux 6.2 the folder has no size.
+            // Before Linux 6.2 the size is 0.
             Some(0) => {
                 let listed = unless_ended(procfs.list(format_args!("{}/fd", self.pid), listing))?;
                 Ok(listed.map_or(0, |()| listing.len() as u64))
@@ -121,15 +121,15 @@ impl Member {
         }
     }
 
-    /// Its proportional memory: the kernel walks its whole page table, 3 to 4 ms per GiB.
+    /// Reads the proportional memory. The kernel walks the whole page table, which takes 3 to 4 ms per GiB.
     pub fn memory(&self, procfs: &mut Procfs) -> Result<Memory, Errno> {
-        // Empty: it ended between open and read, or is the kernel's.
+        // The text is empty if the process ended after the open, or belongs to the kernel.
         let text = unless_ended(procfs.read(format_args!("{}/smaps_rollup", self.pid)))?;
         Ok(text.map(parse::memory_rollup).unwrap_or_default())
     }
 }
 
-/// None for a process that has ended meanwhile.
+/// Returns `None` if the process has ended meanwhile.
 fn unless_ended<T>(read: Result<T, Errno>) -> Result<Option<T>, Errno> {
     match read {
         Ok(value) => Ok(Some(value)),

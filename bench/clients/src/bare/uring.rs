@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use crate::client::{Client, Counted, ended, is_whole};
+use super::{Client, Counted, is_complete};
+use crate::response;
 use ring::Ring;
 
 /// Sends requests on all connections until the time is over.
-pub(crate) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
+pub(super) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
     let mut ring = Ring::new(client.streams.len(), client.request)?;
     let mut received = vec![0_u32; client.streams.len()];
-    let mut answers = 0;
+    let mut responses = 0;
     let start = Instant::now();
     for (slot, stream) in client.streams.iter().enumerate() {
         ring.receive(stream, slot as u32)?;
@@ -27,10 +28,10 @@ pub(crate) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
             let slot = completed.slot as usize;
             let stream = &client.streams[slot];
             match completed.result {
-                Ok(0) => return Err(ended()),
+                Ok(0) => return Err(response::closed()),
                 Ok(bytes) => {
-                    if is_whole(&mut received[slot], bytes as usize, client.answer_bytes)? {
-                        answers += 1;
+                    if is_complete(&mut received[slot], bytes as usize, client.response_bytes)? {
+                        responses += 1;
                         ring.send(stream, completed.slot)?;
                     }
                 }
@@ -44,7 +45,7 @@ pub(crate) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
         }
     }
     Ok(Counted {
-        answers,
+        responses,
         elapsed_s: start.elapsed().as_secs_f64(),
     })
 }
