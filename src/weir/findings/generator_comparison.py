@@ -11,6 +11,7 @@ from statistics import median
 from typing import Literal, get_args
 
 from weir import stats
+from weir.audit.laws import PHYSICS
 from weir.findings.compare import compare, describe_basis
 from weir.findings.evidence import CellTrials, summarize_reasons
 from weir.findings.formatting import listed, ratio_text, significant
@@ -38,7 +39,7 @@ _Side = Literal["limited", "ahead", "alike", "unclear", "single"]
 """The result of comparing a generator's throughput with the reference. `single`: no interval, as with one block."""
 _OF_THE_GENERATOR = (
     "generator failed",
-    "physics",
+    PHYSICS,
     "counts",
     "generator limit",
     "generator busy",

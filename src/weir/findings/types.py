@@ -475,6 +475,8 @@ class BrokenLaw:
     """Name of the law."""
     fact: str
     """The trial's numbers that violate the law."""
+    in_verdict: bool
+    """Whether the trial's verdict already has such a reason. Otherwise the measurement is defective."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,6 +488,12 @@ class Audit:
     trials: int
     broken: tuple[BrokenLaw, ...]
     sentence: str
+
+    @property
+    def validity(self) -> Validity:
+        """The run is at best this valid: `suspect` with a broken law, `invalid` if most trials are defective."""
+        defective = {law.trial for law in self.broken if not law.in_verdict}
+        return "invalid" if 2 * len(defective) > self.trials else "suspect" if self.broken else "valid"
 
 
 @dataclass(frozen=True, slots=True)
