@@ -24,9 +24,10 @@ from weir.findings.metrics import (
     REPORTED_P99,
     THROUGHPUT,
 )
+from weir.findings.point_types import Comparison
 from weir.findings.points import format_where
 from weir.findings.stack import measure_metric
-from weir.findings.types import Comparison, GeneratorFindings, SaidAgainstKernel, SameServer
+from weir.findings.types import GeneratorFindings, SaidAgainstKernel, SameServer
 from weir.model.load import Load
 from weir.model.run_types import GENERATOR, WEIR, Cell, Trial
 from weir.model.verdict import worst

@@ -19,21 +19,12 @@ from weir.findings.experiment import find_proofs
 from weir.findings.formatting import sentence_names
 from weir.findings.generator_comparison import compare_generators
 from weir.findings.load_findings import SERVER, LoadFindings, describe_basis, describe_result, trials_to_show
+from weir.findings.point_types import Comparison, Point, StackFindings
 from weir.findings.points import PointCells, PointNames, find_baseline, group_points, pair_with_baseline
 from weir.findings.run_warnings import collect_cautions
 from weir.findings.scalability import fit_scalings
 from weir.findings.stack import list_what_ran, match_published, measure_stack
-from weir.findings.types import (
-    Answer,
-    BreakEven,
-    Comparison,
-    OmittedTrial,
-    Point,
-    Progress,
-    RunFindings,
-    StackFindings,
-    TrialCounts,
-)
+from weir.findings.types import Answer, BreakEven, OmittedTrial, Progress, RunFindings, TrialCounts
 from weir.findings.upper_bounds import describe_upper_bounds
 from weir.findings.variance_components import drop_partial_interval, split_variation
 from weir.model.errors import UsageError

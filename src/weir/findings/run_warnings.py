@@ -7,7 +7,8 @@ from weir.findings.compare import CLAIM_BLOCKS
 from weir.findings.evidence import group_reasons
 from weir.findings.formatting import counted, signed_percent
 from weir.findings.metrics import P50, P99
-from weir.findings.types import Audit, BrokenLaw, Caution, IdenticalCopies, Point, Progress, TrialCounts
+from weir.findings.point_types import Point
+from weir.findings.types import Audit, BrokenLaw, Caution, IdenticalCopies, Progress, TrialCounts
 from weir.model.run_types import IMPORTED, WEIR, RunInfo, Trial
 from weir.stats import Estimate, exceeds_chance
 

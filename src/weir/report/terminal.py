@@ -11,8 +11,9 @@ from rich.text import Text
 from weir.findings import RunFindings
 from weir.findings.formatting import counted
 from weir.findings.metrics import BY_KEY, CPU, GENERATOR_CPU, THROUGHPUT
+from weir.findings.point_types import Point
 from weir.findings.trial_phases import PHASES, StackTimes
-from weir.findings.types import Caution, Point
+from weir.findings.types import Caution
 from weir.model.sanitize import sanitize
 from weir.report import number_format
 from weir.report.number_format import GENERATOR_METRICS, TABLE_METRICS, display, interval_text, value_text
