@@ -5,7 +5,7 @@ from pydantic import TypeAdapter
 from scripts.reference.json_types import described
 from scripts.reference.tables import Sections
 from weir import stats
-from weir.findings import types
+from weir.findings import point_types, types
 from weir.findings.types import FINDINGS_SCHEMA, RunFindings
 from weir.model import run_types as run
 
@@ -63,5 +63,5 @@ _EVERYWHERE = {
 
 
 def page() -> str:
-    schema = described(TypeAdapter(RunFindings).json_schema(), types, run, stats, everywhere=_EVERYWHERE)
+    schema = described(TypeAdapter(RunFindings).json_schema(), point_types, types, run, stats, everywhere=_EVERYWHERE)
     return "\n".join([_HEAD, Sections(schema["$defs"], "json").of(schema, "The run")])

@@ -1,14 +1,17 @@
 """Tests trials from other people's CSV files, with repeated headers, gaps and errors."""
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from weir.cli.breakeven import breakeven
 from weir.compat.csv_import import Imported, read_mapping, read_table, write_imported
 from weir.findings import RunFindings, of_run
 from weir.findings.run_findings import break_evens_in
 from weir.model.errors import UsageError
+from weir.report import render_terminal
 from weir.store import RunReader
 
 DATA = Path(__file__).parent.parent / "data"
@@ -136,6 +139,55 @@ def test_the_published_trials_cross_where_their_author_did_not_look(
     # drawn.
     assert crossing.high == pytest.approx(high, rel=0.15)
     assert crossing.between == between
+
+
+def import_many(folder: Path, *, lat_factor: float, generator: str) -> tuple[RunFindings, str]:
+    """Imports 360 invented trials of two stacks. `lat_factor`: the printed mean ÷ the largest possible mean.
+
+    Every tenth trial of a cell has a possible mean. Returns the findings and the terminal's text."""
+    rows = []
+    for block in range(1, 31):
+        for users in (4, 16, 64, 256, 512, 1024):
+            for stack, peak_rps, half in (("flask", 9_000, 5), ("sanic", 20_000, 40)):
+                requests = round(
+                    10 * peak_rps * users / (users + half) * (1 + 0.01 * ((7 * block + users) % 11 - 5) / 5)
+                )
+                lat_ms = 10_000 * users / requests * (0.9 if block % 10 == 0 else lat_factor)
+                rows.append(f"{stack},{users},{requests},10000,0,{lat_ms:.6f},100,50")
+    source, run = folder / "trials.csv", folder / "run.weir"
+    folder.mkdir()
+    source.write_text("\n".join([HEADER, *rows]) + "\n")
+    file, columns = read_mapping(None, MAPS)
+    write_imported(read_table(source, columns, generator=generator), file, source, run, command="weir import")
+    output = io.StringIO()
+    with RunReader(run) as reader:
+        found = of_run(reader)
+    Console(file=output, width=10_000).print(render_terminal(found))
+    return found, output.getvalue()
+
+
+def test_a_habit_of_the_generator_is_told_once_and_makes_many_trials_suspect(tmp_path: Path) -> None:
+    honest, _ = import_many(tmp_path / "honest", lat_factor=0.95, generator="wrk")
+    found, text = import_many(tmp_path / "corrected", lat_factor=1.5, generator="wrk")
+    assert (honest.answer.validity, found.answer.validity) == ("valid", "suspect")
+    assert found.trials.suspect == 324
+    assert "[suspect]" in text
+    assert "not use" not in text
+    assert text.count("wrk corrects for requests that it did not send") == 1
+    assert len(found.answer.reasons) == 1
+    # The answer does not need the mean.
+    assert found.answer.sentence == honest.answer.sentence
+    assert [one.sentence for one in found.break_evens] == [one.sentence for one in honest.break_evens]
+    assert found.break_evens[0].crossings
+
+
+def test_many_trials_are_told_as_few_ranges_and_each_point_is_one_row(tmp_path: Path) -> None:
+    found, text = import_many(tmp_path / "run", lat_factor=1.5, generator="another tool")
+    assert found.audit.sentence.endswith("in trials 1–108, 121–228, 241–348.")
+    assert text.count("1–108") == 1
+    assert len([line for line in text.splitlines() if line.startswith("64 connections")]) == 1
+    assert "p99 ms" not in text
+    assert "Next: Name the tool with --generator." in text
 
 
 def test_the_published_mean_latencies_are_found_impossible(findings: RunFindings) -> None:

@@ -13,8 +13,8 @@ from tests.support.synthetic_run import FLASK, SyntheticStudy, write_run
 from weir.findings import of_run
 from weir.findings.bursts import describe_waves, find_waves
 from weir.findings.evidence import CellTrials, group_by_cell
+from weir.findings.point_types import StackFindings, Wave
 from weir.findings.stack import measure_stack
-from weir.findings.types import StackFindings, Wave
 from weir.model import hdr as histogram
 from weir.model.load import ClosedLoad, Load
 from weir.model.run_types import UpperBound

@@ -1,8 +1,10 @@
 """Tests numbers and names as sentences print them."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from weir.findings.formatting import counted, listed, ratio_text, signed_percent, significant
+from weir.findings.formatting import counted, listed, ratio_text, signed_percent, significant, trial_numbers
 
 
 @pytest.mark.parametrize(
@@ -42,3 +44,17 @@ def test_things_are_counted_and_listed_as_people_do() -> None:
         "a and b",
         "a, b and c",
     ]
+
+
+@pytest.mark.parametrize(
+    ("ids", "text"),
+    [
+        ([], ""),
+        ([7], "7"),
+        ([3, 1, 2, 2, 9, 12, 13], "1–3, 9, 12–13"),
+        (range(1, 1000), "1–999"),
+        ([*range(2, 22, 2), *range(100, 1280)], "2, 4, 6, 8, 10, 12, 14, 16, 18, 20 and 1,180 more"),
+    ],
+)
+def test_numbers_of_trials_are_at_most_ten_ranges(ids: Sequence[int], text: str) -> None:
+    assert trial_numbers(ids) == text

@@ -277,6 +277,20 @@ def test_the_audit_finds_each_broken_law(find: Find, changes: dict[str, object],
     assert len({broken.trial for broken in findings.audit.broken}) == 1
     assert "violation" in findings.audit.sentence
     assert any("breaks" in caution.fact for caution in findings.cautions)
+    assert findings.answer.validity == "suspect"
+    assert findings.audit.sentence in findings.answer.reasons
+
+
+def test_a_run_whose_trials_are_mostly_not_to_be_used_is_invalid(find: Find) -> None:
+    def reset_seven(label: str, block: int, result: TrialResult) -> TrialResult:
+        assert result.summary is not None
+        errors = result.summary.errors.model_copy(update={"reset": 7})
+        return replace(result, summary=result.summary.model_copy(update={"errors": errors}))
+
+    findings = find(replace(QUICK, change=reset_seven))
+    assert findings.answer.validity == findings.audit.validity == "invalid"
+    assert findings.audit.sentence.endswith("in trials 1–9.")
+    assert "Do not use these trials" in findings.cautions[0].next_step
 
 
 def test_a_stack_that_warms_up_during_the_window_is_said_to_drift(find: Find) -> None:

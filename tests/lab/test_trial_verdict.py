@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.load_summary import summary
+from weir.audit.laws import Violation
 from weir.lab.post_checks import PostLoadCheck
 from weir.lab.trial_verdict import Facts, judge
 from weir.model.records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT, ErrorCounts, LoadSummary, Quantiles, Verdict
@@ -156,7 +157,10 @@ def test_dropped_connections_are_a_result_where_failures_are() -> None:
 
 
 def test_a_broken_law_makes_a_trial_invalid() -> None:
-    assert only(judged(broken_laws=[("the percentiles do not rise", "")])) == ("physics", "invalid")
+    assert only(judged(violations=[Violation("impossible", "percentiles rise", "p50 is 2 ms and p90 1 ms.", "")])) == (
+        "physics",
+        "invalid",
+    )
 
 
 def test_the_generators_own_reasons_count_unless_the_lab_knows_better() -> None:
@@ -200,9 +204,9 @@ def test_what_another_generator_cannot_tell_is_a_note_and_no_fault() -> None:
 
 
 def test_a_claim_of_another_generator_that_cannot_be_makes_its_trial_suspect_with_the_cause() -> None:
-    verdict = judged(
-        other_generator="wrk", broken_laws=[("the mean is 17 ms (users = …)", "It adds what it never measured.")]
-    )
+    mean = Violation("impossible", "users = …", "the mean is 17 ms", "It adds what it never measured.")
+    load = Violation("capped", "throughput ≤ …", "the throughput is 95 rps", "The load limits it.")
+    verdict = judged(other_generator="wrk", violations=[load, mean])
     reason = next(one for one in verdict.reasons if one.kind == "physics")
     assert (reason.validity, reason.cause) == ("suspect", "It adds what it never measured")
     assert reason.fact == "wrk reports impossible figures: the mean is 17 ms (users = …)"

@@ -6,13 +6,14 @@ None if the result lacks a figure that the law needs.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Literal
 
 from weir.model.reported_result import Figure, ReportedResult
+from weir.model.verdict import Reason
 
 AT_CAP = 0.95
 """Minimum ratio of the throughput to the highest possible throughput of a load. At this ratio or above, weir says that
@@ -21,6 +22,8 @@ SLACK = 0.002
 """Relative tolerance in addition to rounding, because the last responses may arrive after the tool's clock stops."""
 HEY_KEEPS = 1_000_000
 """Maximum number of results that hey keeps. hey's sum of response times, however, includes all results."""
+PHYSICS = "physics"
+"""Kind of a verdict's reason: the figures of the trial violate a law."""
 _OTHER_REQUESTS = "These figures describe different requests."
 _COUNTED_WRONG = "One of the two counts leaves out requests, or counts some requests twice."
 
@@ -49,6 +52,21 @@ def check_laws(*results: ReportedResult) -> list[list[Violation]]:
 def find_violations(*results: ReportedResult) -> tuple[Violation, ...]:
     """Returns all violations of the results: impossible figures, and throughputs that the load limits."""
     return tuple(violation for violations in check_laws(*results) for violation in violations)
+
+
+def judge_violations(violations: Iterable[Violation], *, other_generator: str = "") -> Iterator[Reason]:
+    """Yields a reason of the trial's verdict for each impossible figure. `other_generator`: name of another tool."""
+    for law in violations:
+        if law.kind != "impossible":
+            continue
+        fact, threshold = f"{law.found} ({law.law})", "no load can produce such figures"
+        if other_generator:
+            # Not invalid: a comparison of generators must show this trial, and the server's figures may be right.
+            fact = f"{other_generator} reports impossible figures: {fact}"
+            yield Reason(PHYSICS, "suspect", fact, threshold, law.cause.rstrip("."))
+        else:
+            cause, step = "a defect of the measurement, not of the server", "report the defect with the run file"
+            yield Reason(PHYSICS, "invalid", fact, threshold, cause, step)
 
 
 def _littles_law(result: ReportedResult) -> list[Violation] | None:
@@ -83,7 +101,7 @@ def _cause_of_mean(result: ReportedResult) -> str:
     if result.tool == "wrk":
         return (
             "wrk corrects for requests that it did not send: it adds computed response times, even in a closed loop. "
-            "The mean does not describe the load that ran."
+            "The mean does not describe the load that ran; the throughput does."
         )
     duration_s, rate_rps = result.duration_s, result.throughput_rps
     if result.tool == "hey" and duration_s and rate_rps and duration_s.value * rate_rps.value > HEY_KEEPS:

@@ -12,6 +12,7 @@ from weir.model.load import ClosedLoad, ExponentialThink, Load, Think, ThinkTime
 from weir.model.records import PERCENTILES, LoadSummary, Quantiles
 from weir.model.reported_result import Figure, ReportedResult
 from weir.model.resources import StackResources
+from weir.model.run_types import WEIR
 
 HISTOGRAM_PRECISION = 0.001
 """Relative precision of a time in a histogram: three significant digits."""
@@ -29,6 +30,7 @@ def build_reported_results(
     cpus: float | None = None,
     used_s: float | None = None,
     reported: ReportedResult | None = None,
+    tool: str = WEIR,
 ) -> tuple[ReportedResult, ...]:
     """Returns three results: the response times with all counts, the service times, and the CPU time.
 
@@ -39,6 +41,7 @@ def build_reported_results(
         cpus: number of CPUs that the stack may use; a CPU quota may give a fraction. None: unknown.
         used_s: seconds during which weir measured `resources`; None: the whole load.
         reported: the report of another generator than weir's engine; replaces the first two results.
+        tool: the program whose figures `summary` contains.
     """
     asked: dict[str, Any] = {"users": None, "ramp_s": 0.0, "think_s": Figure(0.0), "loops": None}
     if isinstance(load, ClosedLoad):
@@ -56,7 +59,7 @@ def build_reported_results(
         return replace(reported, **asked), used
     counts = summary.requests
     response = replace(
-        _read_times("response time", summary, summary.response_time_us),
+        _read_times("response time", summary, summary.response_time_us, tool),
         **asked,
         duration_s=Figure(summary.duration_s),
         failed=0,
@@ -66,16 +69,16 @@ def build_reported_results(
         statuses=summary.status,
     )
     # Each connection has one request at a time, also under an open load. So each connection is a user.
-    service = replace(_read_times("service time", summary, summary.service_time_us), users=load.connections)
+    service = replace(_read_times("service time", summary, summary.service_time_us, tool), users=load.connections)
     return response, service, used
 
 
-def _read_times(name: str, summary: LoadSummary, times: Quantiles) -> ReportedResult:
+def _read_times(name: str, summary: LoadSummary, times: Quantiles, tool: str) -> ReportedResult:
     """Returns a result with the throughput and with the times of one clock."""
     quantiles_s = {quantile: _read(getattr(times, key)) for key, quantile in PERCENTILES.items()}
     return ReportedResult(
         name=name,
-        tool="weir",
+        tool=tool,
         throughput_rps=Figure(summary.throughput_rps, 1e-9 * summary.throughput_rps),
         requests=summary.requests.completed,
         mean_s=_read(times.mean),

@@ -31,6 +31,10 @@ def import_csv(
         Option("--mapping", metavar="FILE", help='TOML file that maps columns, as in [columns] field = "column:unit".'),
     ] = None,
     baseline: Annotated[str | None, Option("--baseline", help="Stack to compare all others with.")] = None,
+    generator: Annotated[
+        str | None,
+        Option("--generator", metavar="TOOL", help="Tool that made the loads. weir knows how wrk and hey compute."),
+    ] = None,
     stack_cpus: Annotated[int | None, Option("--stack-cpus", min=1, help="Number of CPUs for each stack.")] = None,
     out: Annotated[
         Path | None, Option("--out", metavar="DIR", help="New folder for the run. Default: runs/NAME for NAME.csv.")
@@ -44,9 +48,9 @@ def import_csv(
     if csv is None:
         raise UsageError("weir import: found no file, expected --csv FILE", hint="weir import --help")
     file, columns = read_mapping(mapping, maps or [])
-    given = {"baseline": baseline, "stack_cpus": stack_cpus}
+    given = {"baseline": baseline, "generator": generator, "stack_cpus": stack_cpus}
     settings = file.model_copy(update={name: value for name, value in given.items() if value is not None})
-    imported = read_table(csv, columns)
+    imported = read_table(csv, columns, generator=settings.generator)
     path = (out or Path("runs") / csv.stem) / RUN_FILE_NAME
     write_imported(imported, settings, csv, path, command=shlex.join(["weir", *sys.argv[1:]]))
     say(f"{csv}: {imported.sentence}")

@@ -8,17 +8,19 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import Field
 
 from weir import __version__
+from weir.audit.laws import find_violations, judge_violations
+from weir.audit.trial_results import build_reported_results
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad
 from weir.model.records import GeneratorUse, LoadSummary, Quantiles, RequestCounts
 from weir.model.resources import StackResources
-from weir.model.run_types import Cell, Placement, RunInfo, TrialResult
+from weir.model.run_types import IMPORTED, Cell, Placement, RunInfo, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
 from weir.store import RunWriter
 from weir.toml_file import Table, read_toml, validate
@@ -37,6 +39,8 @@ NUMBERS: dict[str, Mapping[str, float]] = {
 """The possible units of a column for each numeric field, each unit with its factor to seconds or bytes."""
 _REQUIRED = ("stack", "connections", "duration_s")
 _CLAIM_BLOCKS = 10
+ANOTHER_TOOL = "another tool"
+"""Name of the generator if the user does not name one."""
 _HELP = "weir import --help"
 
 
@@ -46,6 +50,8 @@ class MappingFile(Table):
     title: str = ""
     question: str = ""
     source: str = ""
+    generator: str = ANOTHER_TOOL
+    """Name of the tool that made the loads, such as `wrk`. weir knows the habits of some tools."""
     baseline: str | None = None
     """The baseline stack. Default: the first stack in the CSV file."""
     stack_cpus: int | None = Field(default=None, ge=1)
@@ -134,9 +140,9 @@ class Imported:
         return "; ".join(parts)
 
 
-def read_table(path: Path, columns: Columns) -> Imported:
-    """Returns the trials in a CSV file. Without a column for blocks, the n-th row of a cell belongs to block n. Raises
-    UsageError: the file cannot be read, lacks a column, or contains no trial."""
+def read_table(path: Path, columns: Columns, *, generator: str = ANOTHER_TOOL) -> Imported:
+    """Returns the trials in a CSV file. Without a column for blocks, the n-th row of a cell belongs to block n.
+    `generator`: name of the tool that made the loads. Raises UsageError: the file cannot be read, lacks a column, or contains no trial."""
     try:
         reader = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
     except FileNotFoundError:
@@ -166,12 +172,13 @@ def read_table(path: Path, columns: Columns) -> Imported:
             imported.incomplete.append((line, missing[0] if stack else "stack"))
             continue
         key = stack, workload or "requests", round(numbers["connections"])
-        new = Cell(len(imported.cells) + 1, stack, None, key[1], ClosedLoad(key[2]), title=stack, started=False)
+        id_, load = len(imported.cells) + 1, ClosedLoad(key[2])
+        new = Cell(id_, stack, None, key[1], load, title=stack, started=False, generator=generator)
         cell = imported.cells.setdefault(key, new)
         rows_by_cell[cell.id] += 1
         if block and not (block.isdigit() and int(block) > 0):
             raise UsageError(f"{path}: line {line}: block: found {block!r}, expected a whole number of at least 1")
-        result = _build_result(numbers)
+        result = _build_result(numbers, cell)
         imported.failed += result.verdict.validity == "invalid"
         imported.trials.append(ImportedTrial(cell, int(block) if block else rows_by_cell[cell.id], result))
     if not imported.trials:
@@ -192,7 +199,7 @@ def _read_numbers(values: Mapping[str, str], columns: Columns) -> dict[str, floa
     return numbers
 
 
-def _build_result(numbers: Mapping[str, float]) -> TrialResult:
+def _build_result(numbers: Mapping[str, float], cell: Cell) -> TrialResult:
     duration_s, failed = numbers["duration_s"], round(numbers.get("errors", 0))
     completed = round(numbers.get("requests", numbers.get("throughput_rps", 0.0) * duration_s))
     pss, private = (round(numbers[name]) if name in numbers else None for name in ("pss_bytes", "private_bytes"))
@@ -214,8 +221,13 @@ def _build_result(numbers: Mapping[str, float]) -> TrialResult:
         response_time_us=Quantiles(**{name: numbers[name] * 1e6 for name in _QUANTILES if name in numbers}),
         generator=GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
     )
-    reasons = (Reason("failed requests", "invalid", f"{failed:,} requests failed"),) if failed else ()
     used = resources if numbers.keys() & {"cpu_s", "pss_bytes", "private_bytes"} else None
+    next_step = "name the tool with --generator" if cell.generator == ANOTHER_TOOL else ""
+    violations = find_violations(*build_reported_results(summary, cell.load, used, tool=cell.generator))
+    reasons = (
+        *([Reason("failed requests", "invalid", f"{failed:,} requests failed")] if failed else []),
+        *(replace(one, next_step=next_step) for one in judge_violations(violations, other_generator=cell.generator)),
+    )
     return TrialResult(TrialVerdict(reasons), summary, resources=used, ready_s=numbers.get("ready_s"))
 
 
@@ -233,7 +245,7 @@ def write_imported(imported: Imported, settings: MappingFile, source: Path, out:
         study=source.stem,
         title=settings.title or source.name,
         question=settings.question,
-        scale="imported",
+        scale=IMPORTED,
         seed=0,
         blocks=blocks,
         indicative=blocks < _CLAIM_BLOCKS,

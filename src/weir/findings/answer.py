@@ -7,16 +7,8 @@ from dataclasses import replace
 from weir.findings.compare import describe_basis, invert
 from weir.findings.formatting import counted, listed, ratio_text, significant
 from weir.findings.metrics import THROUGHPUT
-from weir.findings.types import (
-    Answer,
-    Comparison,
-    OmittedTrial,
-    Point,
-    Progress,
-    SameServer,
-    StackFindings,
-    TrialCounts,
-)
+from weir.findings.point_types import Comparison, Point, StackFindings
+from weir.findings.types import Answer, OmittedTrial, Progress, SameServer, TrialCounts
 from weir.model.verdict import worst
 
 _MOST_SERVERS = 3

@@ -17,8 +17,9 @@ from weir.findings.evidence import CellTrials
 from weir.findings.experiment import describe_experiment, propose_experiment
 from weir.findings.formatting import basis_text, counted, listed, significant
 from weir.findings.metrics import BY_KEY, THROUGHPUT
+from weir.findings.point_types import Evidence
 from weir.findings.points import PointCells
-from weir.findings.types import Bottleneck, BottleneckKind, Evidence, ResourceKind, ResourceUse, TierDemand
+from weir.findings.types import Bottleneck, BottleneckKind, ResourceKind, ResourceUse, TierDemand
 from weir.model.load import ClosedLoad
 from weir.model.records import BUSY_FRACTION, THREAD_STATE_WORDS
 from weir.model.resources import TierResources

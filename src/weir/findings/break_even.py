@@ -7,9 +7,10 @@ from weir import stats
 from weir.findings.evidence import Pairs, pair_by_block
 from weir.findings.formatting import amount, counted, listed, significant
 from weir.findings.metrics import BY_KEY, CPU, P99, THROUGHPUT, Metric
+from weir.findings.point_types import Evidence
 from weir.findings.points import PointCells, pair_with_baseline
 from weir.findings.sweep import CONNECTIONS, LOADS, AxisSeries, get_axis_unit, group_by_axis
-from weir.findings.types import BreakEven, Evidence
+from weir.findings.types import BreakEven
 from weir.model.verdict import worst
 
 METRICS = (THROUGHPUT, P99, CPU)

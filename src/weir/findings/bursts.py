@@ -11,7 +11,7 @@ from statistics import fmean
 from weir import stats
 from weir.findings.evidence import CellTrials
 from weir.findings.formatting import amount, listed, ratio_text, significant
-from weir.findings.types import StackFindings, Wave
+from weir.findings.point_types import StackFindings, Wave
 from weir.model.hdr import Hdr
 from weir.model.load import ClosedLoad
 

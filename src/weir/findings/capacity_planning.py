@@ -20,8 +20,9 @@ from weir.findings.evidence import is_used
 from weir.findings.experiment import drop_doubles, make_stations, solve_closed_load
 from weir.findings.formatting import amount, counted, listed, significant
 from weir.findings.metrics import BY_KEY, THROUGHPUT
+from weir.findings.point_types import Evidence
 from weir.findings.run_findings import of_run
-from weir.findings.types import Bottleneck, Evidence
+from weir.findings.types import Bottleneck
 from weir.model.errors import UsageError
 from weir.model.load import Load, OpenLoad
 from weir.model.records import BUSY_FRACTION

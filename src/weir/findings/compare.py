@@ -7,7 +7,7 @@ from weir import stats
 from weir.findings.evidence import CellTrials, Pairs, pair_by_block
 from weir.findings.formatting import basis_text, counted, ratio_text
 from weir.findings.metrics import BY_KEY, METRICS, Metric
-from weir.findings.types import Comparison, Outcome
+from weir.findings.point_types import Comparison, Outcome
 
 CLAIM_BLOCKS = 10
 """Minimum number of blocks for a claim. A finding with fewer blocks is indicative."""

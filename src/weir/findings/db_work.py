@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from weir.findings.evidence import CellTrials
 from weir.findings.formatting import listed
-from weir.findings.types import Comparison, StackFindings, StatementPerRequest, WorkComparison, WorkPerRequest
+from weir.findings.point_types import Comparison, StackFindings, StatementPerRequest, WorkComparison, WorkPerRequest
 from weir.model.service_work import NOISE, ServiceWork
 
 _MOST = 5

@@ -2,10 +2,12 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from weir.model.run_types import Cell
 from weir.stats import Estimate
+
+_MOST_RANGES = 10
 
 
 def ratio_text(value: float, low: float | None, high: float | None) -> tuple[str, str]:
@@ -71,6 +73,19 @@ def listed(parts: Sequence[str]) -> str:
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def trial_numbers(ids: Iterable[int]) -> str:
+    """Formats ids of trials as at most ten ranges. Example: '1–5, 9, 12–14' and, with more, ' and 1,180 more'."""
+    ranges: list[list[int]] = []
+    for number in sorted(set(ids)):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    text = ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in ranges[:_MOST_RANGES])
+    more = sum(last - first + 1 for first, last in ranges[_MOST_RANGES:])
+    return text + (f" and {more:,} more" if more else "")
 
 
 def sentence_names(cells: Sequence[Cell]) -> dict[int, str]:

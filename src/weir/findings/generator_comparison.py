@@ -11,6 +11,7 @@ from statistics import median
 from typing import Literal, get_args
 
 from weir import stats
+from weir.audit.laws import PHYSICS
 from weir.findings.compare import compare, describe_basis
 from weir.findings.evidence import CellTrials, summarize_reasons
 from weir.findings.formatting import listed, ratio_text, significant
@@ -23,9 +24,10 @@ from weir.findings.metrics import (
     REPORTED_P99,
     THROUGHPUT,
 )
+from weir.findings.point_types import Comparison
 from weir.findings.points import format_where
 from weir.findings.stack import measure_metric
-from weir.findings.types import Comparison, GeneratorFindings, SaidAgainstKernel, SameServer
+from weir.findings.types import GeneratorFindings, SaidAgainstKernel, SameServer
 from weir.model.load import Load
 from weir.model.run_types import GENERATOR, WEIR, Cell, Trial
 from weir.model.verdict import worst
@@ -38,7 +40,7 @@ _Side = Literal["limited", "ahead", "alike", "unclear", "single"]
 """The result of comparing a generator's throughput with the reference. `single`: no interval, as with one block."""
 _OF_THE_GENERATOR = (
     "generator failed",
-    "physics",
+    PHYSICS,
     "counts",
     "generator limit",
     "generator busy",

@@ -8,32 +8,23 @@ from itertools import chain, islice
 from weir import stats
 from weir.findings.aa_test import compare_copies
 from weir.findings.answer import build_answer, point_sentence
-from weir.findings.audit import audit_trials
+from weir.findings.audit import audit_trials, limit_validity
 from weir.findings.bottleneck import find_bottlenecks, service_node
 from weir.findings.break_even import WantedPoint, find_break_evens, find_wanted_points
 from weir.findings.bursts import describe_waves
 from weir.findings.compare import CLAIM_BLOCKS, compare
 from weir.findings.db_work import compare_work, downgrade_comparisons
-from weir.findings.evidence import CellTrials, group_by_cell, is_used
+from weir.findings.evidence import CellTrials, group_by_cell, is_used, summarize_reasons
 from weir.findings.experiment import find_proofs
 from weir.findings.formatting import sentence_names
 from weir.findings.generator_comparison import compare_generators
 from weir.findings.load_findings import SERVER, LoadFindings, describe_basis, describe_result, trials_to_show
+from weir.findings.point_types import Comparison, Point, StackFindings
 from weir.findings.points import PointCells, PointNames, find_baseline, group_points, pair_with_baseline
 from weir.findings.run_warnings import collect_cautions
 from weir.findings.scalability import fit_scalings
 from weir.findings.stack import list_what_ran, match_published, measure_stack
-from weir.findings.types import (
-    Answer,
-    BreakEven,
-    Comparison,
-    OmittedTrial,
-    Point,
-    Progress,
-    RunFindings,
-    StackFindings,
-    TrialCounts,
-)
+from weir.findings.types import Answer, BreakEven, OmittedTrial, Progress, RunFindings, TrialCounts
 from weir.findings.upper_bounds import describe_upper_bounds
 from weir.findings.variance_components import drop_partial_interval, split_variation
 from weir.model.errors import UsageError
@@ -82,6 +73,11 @@ def of_run(reader: RunReader) -> RunFindings:
         for group, comparisons in zip(groups, compared, strict=True)
     ]
     progress = _progress(reader, counts)
+    answer = build_answer(points, generators, counts, omitted, progress, indicative=info.indicative)
+    in_answer = {trial for comparison in answer.comparisons for trial in comparison.evidence.used}
+    if in_answer:
+        # Each kind of reason appears once, although several comparisons share trials.
+        answer = replace(answer, reasons=summarize_reasons([trial for trial in used if trial.id in in_answer]))
     added_blocks = 0 if reader.stopped is None else reader.stopped.added
     return RunFindings(
         study=info.study,
@@ -92,7 +88,7 @@ def of_run(reader: RunReader) -> RunFindings:
         indicative=info.indicative,
         ended=reader.ended,
         stopped=reader.stopped,
-        answer=build_answer(points, generators, counts, omitted, progress, indicative=info.indicative),
+        answer=limit_validity(answer, audit),
         points=tuple(points),
         generators=generators,
         what_ran=what_ran,

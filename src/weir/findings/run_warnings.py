@@ -7,8 +7,9 @@ from weir.findings.compare import CLAIM_BLOCKS
 from weir.findings.evidence import group_reasons
 from weir.findings.formatting import counted, signed_percent
 from weir.findings.metrics import P50, P99
-from weir.findings.types import Audit, BrokenLaw, Caution, IdenticalCopies, Point, Progress, TrialCounts
-from weir.model.run_types import WEIR, RunInfo, Trial
+from weir.findings.point_types import Point
+from weir.findings.types import Audit, BrokenLaw, Caution, IdenticalCopies, Progress, TrialCounts
+from weir.model.run_types import IMPORTED, WEIR, RunInfo, Trial
 from weir.stats import Estimate, exceeds_chance
 
 DRIFT_LIMIT = 0.02
@@ -37,7 +38,7 @@ def collect_cautions(
         _copies_differ(copies),
         _suspect(used),
         _failures_counted(used),
-        _other_generator(used),
+        _other_generator(used, info.scale == IMPORTED),
         _drift(drifts),
         _unsupported(points),
         _shared(info),
@@ -58,7 +59,7 @@ def _extended(blocks: int) -> Iterator[Caution]:
 
 def _audit(audit: Audit) -> Iterator[Caution]:
     by_law: dict[str, list[BrokenLaw]] = {}
-    for law in audit.broken:
+    for law in (law for law in audit.broken if not law.in_verdict):
         by_law.setdefault(law.law, []).append(law)
     for name, broken in by_law.items():
         first, is_single = broken[0], len(broken) == 1
@@ -120,7 +121,7 @@ def _few_blocks(info: RunInfo) -> Iterator[Caution]:
             f"Indicative: {counted(info.blocks, 'block')}.",
             f"A claim needs at least {CLAIM_BLOCKS} blocks.",
             f"The scale “{info.scale}” has few blocks.",
-            f"weir run {info.study} --scale evidence",
+            "" if info.scale == IMPORTED else f"weir run {info.study} --scale evidence",
         )
 
 
@@ -138,9 +139,10 @@ def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
     """Yields a caution for each kind of reason that makes trials suspect. The most frequent kind comes first."""
     for found in group_reasons(used, lambda reason: reason.validity == "suspect"):
         first, reason = found[0]
-        which = "" if len(found) == 1 else f", for example trial {first}"
+        trials = {trial for trial, _ in found}
+        which = "" if len(trials) == 1 else f", for example trial {first}"
         details = (_sentence(text) for text in (reason.threshold, reason.cause, reason.next_step))
-        suspect = counted(len(found), "suspect trial")
+        suspect = counted(len(trials), "suspect trial")
         yield Caution(f"Averages use {suspect}{which}: {reason.fact.rstrip('.')}.", *details)
 
 
@@ -155,7 +157,7 @@ def _failures_counted(used: Sequence[Trial]) -> Iterator[Caution]:
         )
 
 
-def _other_generator(used: Sequence[Trial]) -> Iterator[Caution]:
+def _other_generator(used: Sequence[Trial], is_imported: bool) -> Iterator[Caution]:
     """Yields a caution if a single generator other than weir made all loads."""
     generators = {trial.cell.generator: trial.result.summary for trial in used}
     if len(generators) == 1 and WEIR not in generators:
@@ -165,7 +167,7 @@ def _other_generator(used: Sequence[Trial]) -> Iterator[Caution]:
             yield Caution(
                 f"The generator of all loads was {told}.",
                 "Only weir's own loads have a steady state, a schedule lag and merged percentiles.",
-                next_step="Add weir to matrix.generators, and compare both generators.",
+                next_step="" if is_imported else "Add weir to matrix.generators, and compare both generators.",
             )
 
 

@@ -7,8 +7,9 @@ from weir import stats
 from weir.findings.compare import CLAIM_BLOCKS
 from weir.findings.formatting import amount, basis_text, estimate_text, significant
 from weir.findings.metrics import BY_KEY, THROUGHPUT
+from weir.findings.point_types import Evidence
 from weir.findings.points import PointCells
-from weir.findings.types import Evidence, Scaling
+from weir.findings.types import Scaling
 from weir.model.load import ClosedLoad
 from weir.model.run_types import Trial
 

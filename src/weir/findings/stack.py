@@ -9,7 +9,8 @@ from weir.findings.bursts import find_waves
 from weir.findings.db_work import sum_work_per_request
 from weir.findings.evidence import CellTrials
 from weir.findings.metrics import BY_KEY, METRICS, Metric
-from weir.findings.types import Held, Measure, Published, StackFindings, TrialValue, WhatRan
+from weir.findings.point_types import Held, Measure, Published, StackFindings, TrialValue
+from weir.findings.types import WhatRan
 from weir.model.run_types import Cell, PublishedFigure, Trial
 from weir.objective import Judged, judged_from_json
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from weir.findings.point_types import Point
 from weir.findings.points import PointCells, format_where
-from weir.findings.types import Point
 
 CONNECTIONS = "connections"
 RATE = "rate_rps"

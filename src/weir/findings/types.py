@@ -1,32 +1,22 @@
-"""The types of findings: numbers with intervals, sentences, trials, and measurements that would change a finding.
+"""The types of findings about several points or the whole run: curves, bottlenecks, generators, audit and answer.
 
-Names of fields are JSON keys. `FINDINGS_SCHEMA` increases if a key changes its meaning or disappears.
+Names of fields are JSON keys. `FINDINGS_SCHEMA` increases if a key changes its meaning or disappears. `point_types` has
+the findings about a point.
 """
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from weir.findings.point_types import Comparison, Evidence, Held, Measure, Point, StackFindings
 from weir.model.records import Validity
-from weir.model.run_types import StopReason, UpperBound
+from weir.model.run_types import StopReason
 from weir.stats import Crossing, Demand, Scalability, VarianceComponents
 
 FINDINGS_SCHEMA = 1
 
-Outcome = Literal["more", "less", "same", "undecided", "no interval", "not measured"]
-"""`more`, `less`: the ratio is above or below 1 at 95 %; `same`: within ±2 % at 95 %; `undecided`: none of these."""
 Progress = Literal["complete", "interim", "interrupted"]
 """`interim`: the run continues, or ended early with its first answer; `interrupted`: trials are missing."""
 BottleneckKind = Literal["resource", "software limit", "blocked event loop", "load", "upstream", "generator", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The trials that count for a finding, and the trials that weir left out."""
-
-    used: tuple[int, ...]
-    """Ids, in the run file, of the trials that count."""
-    left_out: tuple[int, ...] = ()
-    """Ids, in the run file, of the trials that weir left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,199 +33,6 @@ class StackFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialValue:
-    """One trial's value of a metric."""
-
-    trial: int
-    block: int
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """One metric of one stack at one point, over its trials."""
-
-    metric: str
-    unit: str
-    value: float | None
-    """The measured value; None without a measurement or with too few samples. `note` then has the reason."""
-    low: float | None
-    high: float | None
-    trials: tuple[TrialValue, ...]
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The comparison of two stacks on one metric, paired by block."""
-
-    metric: str
-    label: str
-    name: str
-    against_label: str
-    against_name: str
-    ratio: float | None
-    """The ratio `label` ÷ `against_label`."""
-    low: float | None
-    high: float | None
-    pairs: int
-    """Number of blocks in which both stacks have a trial that counts."""
-    p_value: float | None
-    """p-value of "no difference", before Holm's correction."""
-    p_adjusted: float | None
-    """p-value after Holm's correction for all comparisons on this metric in the run."""
-    outcome: Outcome
-    """`same`: the ratio differs from 1 by at most 2 %; `no interval`: fewer than two pairs, or no spread between pairs."""
-    indicative: bool
-    """Whether the run has fewer blocks than a claim needs."""
-    validity: Validity
-    """The worst verdict of the comparison's trials."""
-    reasons: tuple[str, ...]
-    """Reasons why trials are not valid: one text for each kind of reason, with the number of trials."""
-    evidence: Evidence
-    sentence: str
-    would_change: str
-
-    @property
-    def excludes_one(self) -> bool:
-        """Whether the comparison's interval excludes 1."""
-        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
-
-
-@dataclass(frozen=True, slots=True)
-class StatementPerRequest:
-    """One kind of statement that a service executed and counted."""
-
-    text: str
-    """The statement's text in the service's form, without values."""
-    per_request: float
-    """Executions per request."""
-    data: bool
-    """False for statements that begin or end a transaction, or set up a connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkPerRequest:
-    """The work of one service per completed request, over all trials that count."""
-
-    service: str
-    statements: float
-    """Data statements per request."""
-    control_statements: float
-    """Statements per request that begin or end a transaction, or set up a connection."""
-    rows: float | None
-    """Rows per request; None if the service does not count rows."""
-    key_rows: float
-    """Rows per request that only tell a driver the keys of inserted rows. `rows` does not include these rows."""
-    rows_differ: str
-    """Reason why equal work may need different numbers of rows; empty if the numbers must be equal."""
-    bytes: dict[str, float]
-    """Bytes per request, by the counter's name."""
-    edge: float
-    """Relative uncertainty from failed requests, and from requests in flight at the end of the loads."""
-    most: tuple[StatementPerRequest, ...]
-    trials: tuple[int, ...]
-    """Ids of the trials in the run file."""
-    note: str = ""
-    """Reason why the counts may be too low; empty if the counts are complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkComparison:
-    """A comparison of the stacks at a point by their work per request."""
-
-    outcome: Literal["same", "different", "not compared"]
-    """`not compared`: a stack lacks counts, or only one stack has counts."""
-    differences: tuple[str, ...]
-    """One sentence for each difference."""
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A published figure and weir's measurement, both in the metric's unit. The measurement need not match the figure."""
-
-    stack: str
-    name: str
-    metric: str
-    unit: str
-    value: float
-    ours: float | None
-    """The value that weir measured; None without a measurement."""
-    source: str
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """An objective of the study, and the result on the trials of a cell that count."""
-
-    objective: str
-    met: bool
-    """Whether all trials that count met the objective."""
-    trials_met: int
-    """Number of counted trials that met the objective."""
-    trials: int
-    found: float | None
-    """Median of the objective's metric over the trials, in the objective's unit; None if a trial lacks the metric."""
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wave:
-    """A group of responses that arrive together after a burst of requests. Pauses separate the waves."""
-
-    answers: float
-    """Mean number of responses over the trials."""
-    begins_s: float
-    """Mean time from the burst to the wave's first response, in seconds."""
-    low_s: float | None
-    """Lower end of the 95 % interval of `begins_s`; None with too few trials."""
-    high_s: float | None
-    """Upper end of the 95 % interval of `begins_s`; None with too few trials."""
-
-
-@dataclass(frozen=True, slots=True)
-class StackFindings:
-    """Results of one stack at one point."""
-
-    cell: int
-    stack: str
-    label: str
-    """The label `stack` or `stack[variant]`, with ` (A/A)` for the second copy."""
-    name: str
-    """The short name that sentences use."""
-    title: str
-    """The title from the stack's manifest."""
-    model: str
-    """The stack's concurrency model, from its manifest."""
-    arm: str
-    """`main` for the first copy of the stack, or `aa` for the second copy."""
-    settings: dict[str, str]
-    """Values of the stack's limits at this point, by the limit's name."""
-    baseline: bool
-    """Whether this stack is the baseline of the comparisons."""
-    peak_threads: int | None
-    """Maximum number of threads in any trial that counts."""
-    peak_processes: int | None
-    """Maximum number of processes in any trial that counts."""
-    failed_share: float
-    """Failed requests ÷ intended requests, over the trials that count. Above 0 only if the study allows failures."""
-    measures: tuple[Measure, ...]
-    objectives: tuple[Held, ...]
-    evidence: Evidence
-    work: tuple[WorkPerRequest, ...] = ()
-    """Work of each service; empty without services, or if no trial counted the services' work."""
-    upper_bounds: tuple[UpperBound, ...] = ()
-    """Computed upper bounds of the stack's throughput, the lowest first."""
-    waves: tuple[Wave, ...] = ()
-    """The waves of responses to a burst; empty if the load is no burst, or if trials differ in the number of waves."""
-
-    def measure(self, metric: str) -> Measure:
-        return next(measure for measure in self.measures if measure.metric == metric)
-
-
-@dataclass(frozen=True, slots=True)
 class WhatRan:
     """The build and the runtime of a stack, the same at all points."""
 
@@ -247,36 +44,6 @@ class WhatRan:
     """`artifact_bytes` ÷ the baseline's `artifact_bytes`; None for the baseline, or if a size is unknown."""
     runtimes: tuple[str, ...]
     """Versions of the runtime: none for a native program, several if the version changed between trials."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One workload, one load and one value of every other coordinate, with all stacks that ran under these conditions."""
-
-    workload: str
-    load: str
-    connections: int
-    """Users of a closed loop, or the maximum number of connections of an open loop."""
-    axis: Literal["connections", "rate_rps"]
-    """The unit of `amount`: users of a closed loop (each with a connection), or arrivals per second of an open loop."""
-    amount: float | None
-    """Amount of load; None if the amount changes over time."""
-    coordinates: dict[str, str]
-    label: str
-    """The point's name in reports: the values of all coordinates that vary between the run's points."""
-    where: str
-    """The beginning of a sentence about the point; empty if the run has only one point."""
-    stacks: tuple[StackFindings, ...]
-    comparisons: tuple[Comparison, ...]
-    published: tuple[Published, ...]
-    sentence: str
-    work: WorkComparison | None = None
-    """The comparison of the stacks' work; None if no service counted its work."""
-    upper_bounds: str = ""
-    """A sentence on upper bounds and waves; empty without bounds and waves."""
-
-    def comparison(self, label: str, metric: str) -> Comparison | None:
-        return next((found for found in self.comparisons if found.label == label and found.metric == metric), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,6 +242,8 @@ class BrokenLaw:
     """Name of the law."""
     fact: str
     """The trial's numbers that violate the law."""
+    in_verdict: bool
+    """Whether the trial's verdict already has such a reason. Otherwise the measurement is defective."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,6 +255,12 @@ class Audit:
     trials: int
     broken: tuple[BrokenLaw, ...]
     sentence: str
+
+    @property
+    def validity(self) -> Validity:
+        """The run is at best this valid: `suspect` with a broken law, `invalid` if most trials are defective."""
+        defective = {law.trial for law in self.broken if not law.in_verdict}
+        return "invalid" if 2 * len(defective) > self.trials else "suspect" if self.broken else "valid"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from weir.findings.formatting import significant
 from weir.findings.metrics import THROUGHPUT
-from weir.findings.types import StackFindings
+from weir.findings.point_types import StackFindings
 
 
 def describe_upper_bounds(stacks: Sequence[StackFindings]) -> str:

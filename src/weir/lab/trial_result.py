@@ -93,9 +93,7 @@ def _verdict(
             resources=resources,
             processes_unknown=isinstance(planned.stack, ExternalStack) and not planned.stack.pids,
             load_shares_stack_cpu=bool(set(placement.load) & set(placement.stack)),
-            broken_laws=[
-                (f"{law.found} ({law.law})", law.cause) for law in find_violations(*results) if law.kind == "impossible"
-            ],
+            violations=find_violations(*results),
             other_generator="" if trial.generator == WEIR else trial.generator,
             requests_in_kernel=measured.tap.all_requests,
             not_tapped=measured.tap.why_not,

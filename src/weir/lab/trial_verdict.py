@@ -7,6 +7,7 @@ or failed requests and wrong responses. Each rule looks for one of these reasons
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from weir.audit.laws import Violation, judge_violations
 from weir.lab.post_checks import PostLoadCheck
 from weir.model.records import BUSY_FRACTION, FEWER_AGENTS, LATE_AGENT, LOST_AGENT, LoadSummary, Validity
 from weir.model.resources import StackResources
@@ -100,8 +101,8 @@ class Facts:
     processes_unknown: bool = False
     """Whether the server is external and the study does not name the server's processes."""
     load_shares_stack_cpu: bool = False
-    broken_laws: Sequence[tuple[str, str]] = ()
-    """Laws of physics that the figures of the trial violate, each with a possible cause."""
+    violations: Sequence[Violation] = ()
+    """Laws of physics that the figures of the trial violate."""
     other_generator: str = ""
     """Name of the generator if it is not weir's engine."""
     requests_in_kernel: int | None = None
@@ -161,15 +162,7 @@ def _judge_failed_requests(facts: Facts) -> Reason:
 
 def _find_wrong_counts(facts: Facts) -> Iterator[Reason]:
     """Yields a reason for each violated law of physics, and if the kernel counts another number of requests."""
-    for fact, cause in facts.broken_laws:
-        threshold = "no load can produce such figures"
-        if facts.other_generator:
-            # Not invalid: a comparison of generators must show this trial, and the server's figures may be right.
-            fact = f"{facts.other_generator} reports impossible figures: {fact}"
-            yield Reason("physics", "suspect", fact, threshold, cause.rstrip("."))
-        else:
-            cause, step = "a defect of the measurement, not of the server", "report the defect with the run file"
-            yield Reason("physics", "invalid", fact, threshold, cause, step)
+    yield from judge_violations(facts.violations, other_generator=facts.other_generator)
     seen, completed = facts.requests_in_kernel, facts.load.requests.completed
     if seen is not None and abs(seen - completed) > 2 * facts.connections + COUNT_SHARE * completed:
         fact = f"the generator counts {completed:,} responses, the kernel {seen:,}"

@@ -14,6 +14,8 @@ Arm = Literal["main", "aa"]
 """`main`: a stack of the study. `aa`: a second copy of a stack. Differences between the two copies are only noise."""
 WEIR = "weir"
 """The name of weir's own engine as a generator."""
+IMPORTED = "imported"
+"""The scale of a run whose trials weir did not measure."""
 GENERATOR = "generator"
 """Key of the generator in `Cell.coordinates`, if a study varies the generator."""
 

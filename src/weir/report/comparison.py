@@ -14,7 +14,7 @@ from weir.findings import RunFindings
 from weir.findings.compare import describe_basis
 from weir.findings.formatting import ratio_text
 from weir.findings.metrics import CPU, MEMORY, P50, P99, READY, THROUGHPUT
-from weir.findings.types import Comparison, Point, StackFindings
+from weir.findings.point_types import Comparison, Point, StackFindings
 from weir.model.sanitize import sanitize
 from weir.report.number_format import TABLE_METRICS, value_text
 

@@ -11,8 +11,9 @@ from weir.findings import RunFindings
 from weir.findings.formatting import amount as amount_text
 from weir.findings.formatting import significant
 from weir.findings.metrics import BY_KEY, CPU, MEAN, MEMORY, P99, THROUGHPUT
+from weir.findings.point_types import Point, StackFindings
 from weir.findings.sweep import CONNECTIONS, LOADS, RATE, AxisSeries, get_axis_unit, group_by_axis
-from weir.findings.types import BreakEven, Point, StackFindings
+from weir.findings.types import BreakEven
 from weir.model.run_types import Trial
 from weir.report.interval_plot import assign_colours
 from weir.report.number_format import display

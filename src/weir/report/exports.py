@@ -16,7 +16,7 @@ from weir.compat.latencies import list_spectrum, sort_counts
 from weir.findings import LoadFindings, RunFindings
 from weir.findings.formatting import counted, milliseconds
 from weir.findings.metrics import BY_KEY, CPU, UNITS
-from weir.findings.types import Point
+from weir.findings.point_types import Point
 from weir.model.hdr import RANGES, SUB_BUCKETS
 from weir.model.hdr_batch import highest, merge, samples_of
 from weir.model.run_types import Trial

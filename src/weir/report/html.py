@@ -9,9 +9,10 @@ from markupsafe import Markup
 from weir.findings import LoadFindings, RunFindings
 from weir.findings.formatting import significant
 from weir.findings.metrics import BY_KEY, GENERATOR_CPU, GENERATOR_MEMORY, THROUGHPUT
+from weir.findings.point_types import StackFindings
 from weir.findings.points import PointNames
 from weir.findings.regression import Gate
-from weir.findings.types import GeneratorFindings, StackFindings
+from weir.findings.types import GeneratorFindings
 from weir.model.run_types import Trial
 from weir.parallel import start_parallel, without_gc
 from weir.report import exports

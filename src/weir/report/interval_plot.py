@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from weir.findings.formatting import ratio_text
 from weir.findings.metrics import BY_KEY
-from weir.findings.types import Comparison, IdenticalCopies, Point, Variation
+from weir.findings.point_types import Comparison, Point
+from weir.findings.types import IdenticalCopies, Variation
 from weir.report.number_format import display, interval_text, value_text
 
 MARGIN_PERCENT = 2.0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from weir.findings import metrics
 from weir.findings.formatting import significant
-from weir.findings.types import Held, Measure
+from weir.findings.point_types import Held, Measure
 
 TABLE_METRICS = (metrics.THROUGHPUT, metrics.P50, metrics.P99, metrics.CPU, metrics.MEMORY, metrics.READY)
 """The metrics in the table of a point, a column for each."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from weir.findings import RunFindings
 from weir.findings.formatting import ratio_text
 from weir.findings.metrics import THROUGHPUT
-from weir.findings.types import Comparison
+from weir.findings.point_types import Comparison
 from weir.report.number_format import value_text
 
 MOST_STACKS = 3

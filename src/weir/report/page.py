@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from weir.findings.formatting import milliseconds, significant
+from weir.findings.formatting import milliseconds, significant, trial_numbers
 from weir.findings.metrics import BY_KEY
 from weir.model.errors import WeirError
 from weir.report import load_tables, number_format, sentences
@@ -103,6 +103,7 @@ def _environment() -> Environment:
         load_tables=load_tables,
         sentences=sentences,
         significant=significant,
+        trial_numbers=trial_numbers,
         found_text=number_format.found_text,
         size_text=number_format.size_text,
         size_ratio_text=number_format.size_ratio_text,

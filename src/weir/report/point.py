@@ -2,7 +2,7 @@
 
 from weir.findings import LoadFindings, RunFindings
 from weir.findings.metrics import BY_KEY, CPU, MEMORY, P99, READY, THROUGHPUT
-from weir.findings.types import Point
+from weir.findings.point_types import Point
 from weir.report.charts import PointCharts
 from weir.report.interval_plot import assign_colours, measure_strip, ratio_strip, tile_rows
 from weir.report.number_format import display

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from weir.findings import RunFindings
 from weir.findings.formatting import amount, significant
 from weir.findings.metrics import CPU, MEMORY, P99
+from weir.findings.point_types import Point, StackFindings
 from weir.findings.points import format_where
-from weir.findings.types import Point, StackFindings
 from weir.report.curve_series import alike_but_for_load
 from weir.report.interval_plot import Tick, assign_colours, linear_ticks, logarithmic_ticks
 from weir.report.number_format import display

@@ -11,8 +11,9 @@ from rich.text import Text
 from weir.findings import RunFindings
 from weir.findings.formatting import counted
 from weir.findings.metrics import BY_KEY, CPU, GENERATOR_CPU, THROUGHPUT
+from weir.findings.point_types import Point
 from weir.findings.trial_phases import PHASES, StackTimes
-from weir.findings.types import Caution, Point
+from weir.findings.types import Caution
 from weir.model.sanitize import sanitize
 from weir.report import number_format
 from weir.report.number_format import GENERATOR_METRICS, TABLE_METRICS, display, interval_text, value_text
@@ -29,26 +30,21 @@ _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
 def render_answer(run: RunFindings) -> RenderableType:
     """Returns the interim result of `weir run`: the answer, and the tables of the metrics."""
     findings: RunFindings = sanitize(run)
-    parts = [Text(""), *_answer(findings)]
-    overview = _overview(build_overview(findings))
-    if overview:
-        return Group(*parts, *overview)
-    measured = [point for point in findings.points if any(stack.evidence.used for stack in point.stacks)]
-    for point in measured:
-        parts += _stacks(point, several=len(measured) > 1)
-    return Group(*parts)
+    return Group(Text(""), *_answer(findings), *_tables(findings))
 
 
 def render_terminal(run: RunFindings) -> RenderableType:
     """Returns the text that `weir run` and `weir report` print about a run."""
     findings: RunFindings = sanitize(run)
-    parts = [*_answer(findings), *_generators(findings), *_overview(build_overview(findings))]
+    parts = [*_answer(findings), *_generators(findings), *_tables(findings)]
     for point in findings.points:
-        parts += _stacks(point, several=len(findings.points) > 1)
+        # With several points, only the report has the tables of each point.
+        if len(findings.points) == 1:
+            parts += [*_work(point), *_published(point)]
         if point.upper_bounds:
-            parts += [Text(point.upper_bounds, style="dim"), Text("")]
-        parts += [*_work(point), *_published(point)]
-    parts += [*_curves(findings), *_what_ran(findings), *_objectives(findings), _evidence(findings), Text("")]
+            parts += [Text(point.where + point.upper_bounds, style="dim"), Text("")]
+    what_ran = _what_ran(findings) if len(findings.points) == 1 else []
+    parts += [*_curves(findings), *what_ran, *_objectives(findings), _evidence(findings), Text("")]
     parts += _list("To keep in mind", [_caution(caution) for caution in findings.cautions])
     parts += _list("Left out", _left_out(findings))
     return Group(*parts[:-1])
@@ -105,9 +101,15 @@ def _answer(findings: RunFindings) -> list[RenderableType]:
     return [heading, Text(""), Text(answer.sentence, style="bold"), Text("")]
 
 
-def _stacks(point: Point, *, several: bool) -> list[RenderableType]:
+def _tables(findings: RunFindings) -> list[RenderableType]:
+    """Returns the table of all points, or the table of the stacks for a run with a single point."""
+    overview = build_overview(findings)
+    return _stacks(findings.points[0]) if overview is None and findings.points else _overview(overview)
+
+
+def _stacks(point: Point) -> list[RenderableType]:
     columns = _names(), *_numbers("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s")
-    table = _table(point.label if several else None, *columns, title_style=None)
+    table = _table(None, *columns)
     for stack in point.stacks:
         name = _name(stack.name)
         if stack.baseline:

@@ -9,7 +9,7 @@ import numpy as np
 from weir.findings import RunFindings
 from weir.findings.formatting import amount, significant
 from weir.findings.metrics import MEAN, THROUGHPUT
-from weir.findings.types import StackFindings
+from weir.findings.point_types import StackFindings
 from weir.findings.variance_components import drop_partial_interval
 from weir.report.exports import JMETER_PERCENTILES, Sampled
 from weir.report.number_format import value_text
