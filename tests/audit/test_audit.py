@@ -88,8 +88,10 @@ def test_what_is_no_file_and_no_report_is_an_error_that_names_what_is(tmp_path: 
     (tmp_path / "text.txt").write_text("nothing of the kind")
     done = weir(tmp_path / "text.txt")
     assert done.returncode == 2
-    assert "expected a report by one of wrk2, wrk, hey" in done.stderr
+    assert "expected a report by one of wrk, wrk2, hey" in done.stderr
     (tmp_path / "cut.txt").write_text((REPORTS / "wrk.txt").read_text().replace("requests in", ""))
-    assert "found a damaged report by wrk" in weir(tmp_path / "cut.txt").stderr
+    assert (
+        "line 1: found a report by wrk without the line '… requests in …, … read'" in weir(tmp_path / "cut.txt").stderr
+    )
     assert weir(REPORTS / "hey.txt", "--ramp", "soon").returncode == 2
     assert weir(tmp_path).returncode == 2

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from weir.audit.laws import find_violations
-from weir.compat.reports import ReportError, json_reports, read_report
-from weir.compat.reports.csv_tables import read_locust_failures
+from weir.compat.reports import ReportError, read_report
 from weir.compat.reports.failures import classify_failure
+from weir.compat.reports.tables import read_locust_failures
 from weir.model.reported_result import ReportedResult
 
 REPORTS = Path(__file__).parent.parent / "data" / "reports"
@@ -168,7 +168,9 @@ def test_the_summary_that_weirs_script_has_k6_write_says_how_long_it_took() -> N
 
 
 def test_k6_leaves_out_what_it_has_no_sample_of() -> None:
-    result = json_reports.read_k6('{"metrics": {}}', "k6")
+    results = read_report('{"root_group": {}, "metrics": {}}', "k6")
+    assert results is not None
+    (result,) = results
     assert (result.requests, result.mean_s, result.quantiles_s) == (0, None, {})
 
 
