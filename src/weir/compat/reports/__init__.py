@@ -10,7 +10,15 @@ from typing import Any, TypeVar
 
 from weir.compat.reports.json_formats import JSON_FORMATS, JsonFormat
 from weir.compat.reports.tables import TABLE_FORMATS, TableRows, find_table, read_xml
-from weir.compat.reports.text_format import TextFormat, Values, clean_line, find_blocks, strip_prefix
+from weir.compat.reports.text_format import (
+    TextFormat,
+    Values,
+    clean_line,
+    compile_template,
+    describe_template,
+    find_blocks,
+    strip_prefix,
+)
 from weir.compat.reports.text_formats import TEXT_FORMATS
 from weir.model.reported_result import Figure, ReportedResult
 
@@ -51,6 +59,8 @@ def read_report(text: str, name: str) -> list[ReportedResult] | None:
     lines = text.splitlines()
     reports = sorted(_read_all(lines, name), key=lambda report: report.line)
     kept = [one for one, later in pairwise([*reports, None]) if one and not (later and _is_interim(one, later))]
+    if not kept:
+        _refuse_interim(lines)
     if len(kept) < 2:
         return kept[0].results if kept else None
     return [
@@ -66,6 +76,16 @@ def read_single_report(text: str, name: str) -> ReportedResult:
     if results is None or len(results) != 1:
         raise ReportError(f"found {len(results or ())} reports, expected one")
     return results[0]
+
+
+def _refuse_interim(lines: list[str]) -> None:
+    """Raises ReportError for a text with interim reports alone."""
+    for number, line in enumerate(map(clean_line, lines), start=1):
+        for known in TEXT_FORMATS:
+            if any(compile_template(one).match(line) for one in known.interim):
+                final = describe_template(known.starts[-1])
+                expected = f"expected the report at the end, which begins with {final!r}"
+                raise ReportError(f"line {number}: found only interim reports by {known.title}; {expected}")
 
 
 def _is_interim(report: _Report, later: _Report) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from weir.compat.reports.failures import count_by_kind
 from weir.compat.reports.text_format import Values
 from weir.compat.reports.text_formats import OHA_UNANSWERED, divide, widen
-from weir.compat.reports.values import limit_figure, read_number
+from weir.compat.reports.values import is_largest, read_number
 from weir.model.reported_result import Figure
 
 K6_FAILURES = "weir_failures_"
@@ -66,7 +66,7 @@ def read_figure(value: Any, unit: float, path: str) -> Figure | None:
         raise ValueError(
             f"with a wrong value of the key {path.replace('/', '.')!r}: found {value!r}, expected a number"
         )
-    return limit_figure(Figure(float(value) * unit), unit)
+    return Figure(math.inf if is_largest(value) else float(value) * unit)
 
 
 def _count(value: float, path: str) -> int:
@@ -252,16 +252,17 @@ def _finish_fortio(values: Values, report: Any) -> Values:
         ends = ((begin, end) for percent, begin, end in classes if percent >= step["Percentile"])
         begin, end = next(ends, (step["Value"], step["Value"]))
         quantiles[round(step["Percentile"] / 100, 7)] = Figure((begin + end) / 2, (end - begin) / 2)
-    # Code -1: no response.
-    statuses = {code: often for code, often in _counts(report, "RetCodes").items() if code.isdigit()}
+    values["quantiles_s"] = quantiles
+    # Code -1: no response. The codes of gRPC have one digit.
+    statuses = {code: often for code, often in _counts(report, "RetCodes").items() if len(code) == 3}
     good = sum(often for code, often in statuses.items() if int(code) < 400)
-    return values | {"quantiles_s": quantiles, "statuses": statuses, "failed": values["requests"] - good}
+    return values | ({"statuses": statuses, "failed": values["requests"] - good} if statuses else {})
 
 
 FORTIO_JSON = JsonFormat(
     "fortio (JSON)",
     marks=("DurationHistogram/Count", "ActualQPS"),
-    counts={"users": "NumThreads", "requests": "DurationHistogram/Count"},
+    counts={"users": "NumThreads", "requests_in_flight": "Streams", "requests": "DurationHistogram/Count"},
     figures={
         "duration_s": ("ActualDuration", NS),
         "throughput_rps": ("ActualQPS", 1.0),

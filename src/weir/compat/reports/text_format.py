@@ -98,6 +98,8 @@ class TextFormat:
     (`failures`, `message`), or of any other values."""
     ends: tuple[str, ...] = ()
     """Lines that never belong to a report."""
+    interim: tuple[str, ...] = ()
+    """Lines of interim reports. A text with these lines lacks the report at the end."""
     prepare: Callable[[Sequence[str]], Sequence[str]] = lambda lines: lines
     """Changes the lines before the templates read them."""
     fixed: Mapping[str, Any] = field(default_factory=dict)

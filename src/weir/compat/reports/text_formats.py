@@ -43,6 +43,9 @@ def _finish_wrk(values: Values) -> Values:
     wrong, late, read, write = (values.get(key, 0) for key in ("wrong", "late", "read", "write"))
     errors = {"connect": values.get("connect", 0), "reset": read + write, "timeout": late, "check": wrong}
     values |= {"failed": min(values["requests"], wrong + late), "errors": _some(errors)}
+    if values["max_s"].value == 0:
+        # A script with a pipeline may leave wrk without a sample.
+        values["answered"] = 0
     if values.keys() & {"histogram", "calibration"}:
         # The exact Max may be below a percentile, because wrk2 rounds percentiles up to a bucket of its histogram.
         values |= {"tool": "wrk2", "users": None, "max_s": values.get("quantiles_s", {}).get(1.0, values["max_s"])}
@@ -87,7 +90,7 @@ def _finish_hey(values: Values) -> Values:
 HEY = TextFormat(
     "hey",
     starts=("Summary:", "Total: {_:time}", "Slowest: {_:time}"),
-    marks=("Slowest:", "Fastest:", "Average:"),
+    marks=("Slowest:", "Fastest:"),
     # oha, ghz and etcd's benchmark print a similar summary.
     excludes=("Success rate:", "Count:", "Stddev:"),
     lines=(
@@ -255,7 +258,7 @@ def _finish_bombardier(values: Values) -> Values:
     time, a request of each connection may be in flight."""
     requests = sum(values.pop(f"class_{number}") for number in range(1, 6)) + values["others"]
     users, duration_s = values.get("users"), values.pop("requested_s", None)
-    rate = divide(requests, duration_s, min(requests, users)) if duration_s and users else None
+    rate = divide(requests, Figure(duration_s.value), min(requests, users)) if duration_s and users else None
     return values | {"requests": requests, "answered": requests - values["others"], "throughput_rps": rate}
 
 
@@ -281,7 +284,7 @@ def _finish_autocannon(values: Values) -> Values:
     """`Req/Sec` is a mean of samples. The throughput is the number of requests divided by the time. autocannon rounds
     times down to whole milliseconds, and prints thousands of requests as `2k`."""
     columns = re.findall(r"[\d.]+%|Avg|Stdev|Max", values.pop("columns"))
-    cells = re.findall(r"[\d.]+(?: ?(?:ms|s)\b)?", values.pop("times"))
+    cells = re.findall(r"[\d.,]+(?: ?(?:ms|s)\b)?", values.pop("times"))
     times = dict(zip(columns, map(read_whole_ms, cells), strict=True))
     names = {"Avg": "mean_s", "Stdev": "stdev_s", "Max": "max_s"}
     total, duration_s = values["total"], values["duration_s"]
@@ -336,8 +339,10 @@ SIEGE = TextFormat(
 def _finish_gatling(values: Values) -> Values:
     if "throughput_rps" not in values:
         raise ValueError("without the line 'mean requests/sec …' or 'mean throughput (rps) …'")
-    ko = values.pop("ko", "-").split()[-1]
-    values.setdefault("failed", 0 if ko == "-" else read_count(ko))
+    if "failed" not in values:
+        # The table has the columns Total, OK and KO.
+        ko = values.get("ko", "-").split()[0]
+        values["failed"] = 0 if ko == "-" else read_count(ko)
     return _widen_quantiles(values)
 
 
@@ -386,6 +391,7 @@ ARTILLERY = TextFormat(
     marks=("http.{_:text}",),
     # Reports of a period. The rate in the summary is a mean of theirs.
     ends=("Metrics for period to:", "Report @", "Report for the previous", "Phase {_:text}"),
+    interim=("Metrics for period to:", "Report @", "Report for the previous"),
     prepare=_name_artillery_rows,
     lines=(
         "http.requests: … {requests}",
@@ -424,8 +430,7 @@ DRILL = TextFormat(
         "Average time per request {mean_s:whole_ms}",
     ),
     optional=(
-        "Concurrency {users}",
-        "Concurrency Level {users}",
+        "Concurrency{_:text} {users}",
         "Failed requests {failed}",
         "Sample standard deviation {stdev_s:whole_ms}",
     ),
@@ -495,6 +500,7 @@ SUMMARISER = TextFormat(
         "Min: {min_s:whole_ms} Max: {max_s:whole_ms} Err: {failed}",
     ),
     optional=("summary + {added} in ", "summary + {_:text} Started: {users} "),
+    interim=("summary + {_} in ",),
     fixed={"tool": "JMeter"},
     # Each line `summary =` has all requests since the start.
     is_interim=lambda one, later: one["requests"] + later.get("added", 0) == later["requests"],

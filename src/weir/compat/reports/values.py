@@ -35,14 +35,14 @@ def read_number(text: str, unit: float = 1.0) -> Figure:
         grouped = re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", text)
         text = text.replace(",", "" if grouped else ".")
     try:
-        return limit_figure(Figure.printed(text, unit), unit)
+        return Figure(math.inf) if is_largest(float(text)) else Figure.printed(text, unit)
     except ValueError:
         raise ValueError(f"found {text!r}, expected a number") from None
 
 
-def limit_figure(figure: Figure, unit: float) -> Figure:
-    """Returns the figure, or infinity if the figure is the largest number of a tool, which is no measured value."""
-    return Figure(math.inf) if figure.value / unit in _LARGEST else figure
+def is_largest(value: float) -> bool:
+    """Returns whether a value is the largest number of a language: a tool without a sample prints it as the minimum."""
+    return value in _LARGEST
 
 
 def read_count(text: str) -> int:
