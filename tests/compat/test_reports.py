@@ -411,10 +411,12 @@ def test_thousands_and_decimal_commas_are_told_apart() -> None:
 def test_h2load_adds_the_clients_of_all_threads_and_may_lack_its_first_lines() -> None:
     text = (REPORTS / "h2load.txt").read_text()
     thread = next(line for line in text.splitlines() if line.startswith("spawning"))
-    (result,) = read_report(text.replace(thread, f"{thread}\n{thread.replace('#0', '#1')}"), "two threads") or ()
-    assert result.users == 16
-    (result,) = read_report(text[text.index("finished in") :], "no head") or ()
-    assert (result.users, result.requests) == (None, 34_023)
+    two_threads = read_report(text.replace(thread, f"{thread}\n{thread.replace('#0', '#1')}"), "two threads")
+    assert two_threads is not None
+    assert two_threads[0].users == 16
+    without_head = read_report(text[text.index("finished in") :], "without head")
+    assert without_head is not None
+    assert (without_head[0].users, without_head[0].requests) == (None, 34_023)
 
 
 def test_a_transaction_of_jmeter_is_not_counted_beside_its_samples() -> None:

@@ -104,7 +104,7 @@ def _read_all(lines: list[str], name: str) -> Iterator[_Report]:
     yield from _read_tables(lines, name)
     yield from _read_xml(lines, name)
     yield from _read_objects(lines, name)
-    cleaned = list(map(clean_line, lines))
+    cleaned = [line and clean_line(line) for line in lines]
     for block in find_blocks(cleaned, TEXT_FORMATS):
         values = _guard(block.format.title, block.first, partial(block.format.read, cleaned[block.first : block.end]))
         result = _guard(block.format.title, block.first, partial(_build_result, block.format.title, values, name))
@@ -157,7 +157,7 @@ def _read_objects(lines: list[str], name: str) -> Iterator[_Report]:
     while number < len(lines):
         first = number
         number += 1
-        if not strip_prefix(lines[first]).startswith("{"):
+        if "{" not in lines[first] or not strip_prefix(lines[first]).startswith("{"):
             continue
         text = "\n".join(map(strip_prefix, lines[first:]))
         try:
