@@ -1,5 +1,6 @@
 """Tests real reports of the tools, and texts that only resemble reports."""
 
+import json
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -422,6 +423,24 @@ def test_h2load_adds_the_clients_of_all_threads_and_may_lack_its_first_lines() -
 def test_a_transaction_of_jmeter_is_not_counted_beside_its_samples() -> None:
     assert "Number of samples in transaction" in (REPORTS / "samples.xml").read_text()
     assert only("samples.xml").requests == 3
+
+
+def test_what_follows_a_report_of_wrk_is_not_taken_for_its_percentiles() -> None:
+    lines = (REPORTS / "wrk.txt").read_text().splitlines()
+    plain = "\n".join(line for line in lines if not re.match(r" +\d+% |  Latency Dist", line))
+    results = read_report(f"{plain}\n\nanother tool\n  50%  7.00ms\n", "wrk")
+    assert results is not None
+    assert results[0].quantiles_s == {}
+
+
+def test_braces_before_a_report_do_no_harm_and_a_cut_object_is_refused() -> None:
+    text = (REPORTS / "fortio.json").read_text()
+    pretty = json.dumps(json.loads(text), indent=2)
+    assert read_report("{ not json\n}\n" + pretty, "fortio") == read_report(text, "fortio")
+    with pytest.raises(ReportError, match=r"line 2: found a report by fortio \(JSON\) that is no valid JSON"):
+        read_report("cut:\n" + pretty[:-20] + "\n", "fortio")
+    # k6 writes an object for each sample.
+    assert read_report('{"type":"Point","metric":"http_reqs"}\n' * 20_000, "samples") is None
 
 
 def test_other_programs_with_heys_summary_are_not_taken_for_hey() -> None:

@@ -153,15 +153,20 @@ def _read_xml(lines: list[str], name: str) -> Iterator[_Report]:
 
 def _read_objects(lines: list[str], name: str) -> Iterator[_Report]:
     """Yields the reports in JSON. A report begins in a line that begins with a brace."""
-    number = 0
-    while number < len(lines):
-        first = number
-        number += 1
-        if "{" not in lines[first] or not strip_prefix(lines[first]).startswith("{"):
+    stripped = [strip_prefix(line) if "{" in line else line for line in lines]
+    begins = [number for number, line in enumerate(stripped) if line.startswith("{")]
+    decoder = json.JSONDecoder()
+    end = 0
+    for place, first in enumerate(begins):
+        if first < end:
             continue
-        text = "\n".join(map(strip_prefix, lines[first:]))
+        # A file may have a million objects with a line for each.
+        column = lines[first].index("{")
+        others = (begins[later] for later in range(place + 1, len(begins)))
+        after = next((other for other in others if lines[other].index("{") <= column), len(lines))
+        text = "\n".join([stripped[first], *map(strip_prefix, lines[first + 1 : after])])
         try:
-            value, end = json.JSONDecoder().raw_decode(text)
+            value, length = decoder.raw_decode(text)
         except json.JSONDecodeError as error:
             known = next((one for one in JSON_FORMATS if all(_has_keys(text, path) for path in one.marks)), None)
             if known is None:
@@ -169,13 +174,13 @@ def _read_objects(lines: list[str], name: str) -> Iterator[_Report]:
             problem = f"that is no valid JSON ({error.msg}, line {first + error.lineno})"
             expected = "expected a whole report"
             raise ReportError(f"line {first + 1}: found a report by {known.title} {problem}; {expected}") from None
-        number = first + text.count("\n", 0, end) + 1
+        end = first + text.count("\n", 0, length) + 1
         format_ = next((one for one in JSON_FORMATS if one.matches(value)), None)
         if format_ is not None:
             yield _Report(
                 first + 1, format_, [_guard(format_.title, first, partial(_read_object, format_, value, name))]
             )
-        lines[first:number] = [""] * (number - first)
+        lines[first:end] = [""] * (end - first)
 
 
 def _has_keys(text: str, path: str) -> bool:

@@ -97,7 +97,7 @@ class TextFormat:
     """Lines of a list: of quantiles (`percent`, `quantile_s`), of statuses (`status`, `responses`), of failures
     (`failures`, `message`), or of any other values."""
     ends: tuple[str, ...] = ()
-    """Lines that never belong to a report."""
+    """Lines after which nothing belongs to the report."""
     interim: tuple[str, ...] = ()
     """Lines of interim reports. A text with these lines lacks the report at the end."""
     prepare: Callable[[Sequence[str]], Sequence[str]] = lambda lines: lines

@@ -69,6 +69,7 @@ WRK = TextFormat(
         "Thread calibration: {calibration:text}",
     ),
     repeated=("{percent:percent}% {quantile_s:time}",),
+    ends=("Transfer/sec:",),
     # A script may send several requests at once.
     fixed={"requests_in_flight": None},
     finish=_finish_wrk,
@@ -249,6 +250,7 @@ VEGETA = TextFormat(
         "Latencies [{time_names:text}] {time_cells:text}",
         "Status Codes [code:count] {codes:text}",
     ),
+    ends=("Error Set:",),
     finish=_finish_vegeta,
 )
 
@@ -276,6 +278,7 @@ BOMBARDIER = TextFormat(
         "Bombarding {_:text} request(s) using {users} connection(s)",
     ),
     repeated=("{percent:percent}% {quantile_s:time}",),
+    ends=("Throughput: ",),
     finish=_finish_bombardier,
 )
 
