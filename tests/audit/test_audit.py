@@ -58,6 +58,26 @@ def test_what_the_report_does_not_say_can_be_told() -> None:
     assert load["breaches"][0]["law"] == "users = throughput × response time"
 
 
+def test_the_means_of_wrk_are_possible_only_with_a_pipeline_and_its_depth_can_be_given() -> None:
+    done = weir(REPORTS / "wrk.txt")
+    assert done.returncode == 0
+    assert "ONLY WITH A PIPELINE" in done.stdout
+    assert "at least 3 requests in flight" in done.stdout
+    assert "add --pipeline N" in done.stdout
+    assert weir(REPORTS / "wrk.txt", "--pipeline", "1").returncode == 1
+    assert "PIPELINE" not in weir(REPORTS / "wrk.txt", "--pipeline", "16").stdout
+
+
+def test_the_figures_that_were_read_are_shown_for_each_report_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "two.txt"
+    path.write_text((REPORTS / "oha.txt").read_text() + (REPORTS / "plow.txt").read_text())
+    done = weir(path, "--json", "-")
+    first, second = json.loads(done.stdout)["loads"]
+    assert (first["tool"], first["read"]["requests"], first["name"]) == ("oha", 4998, "two.txt, line 1")
+    assert (second["tool"], second["read"]["users"], second["possible"]) == ("plow", 20, True)
+    assert "plow, 20 users, 100,010 requests, in 2.5 s" in weir(path).stdout
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -88,8 +108,10 @@ def test_what_is_no_file_and_no_report_is_an_error_that_names_what_is(tmp_path: 
     (tmp_path / "text.txt").write_text("nothing of the kind")
     done = weir(tmp_path / "text.txt")
     assert done.returncode == 2
-    assert "expected a report by one of wrk2, wrk, hey" in done.stderr
+    assert "expected a report by one of wrk, wrk2, hey" in done.stderr
     (tmp_path / "cut.txt").write_text((REPORTS / "wrk.txt").read_text().replace("requests in", ""))
-    assert "found a damaged report by wrk" in weir(tmp_path / "cut.txt").stderr
+    assert (
+        "line 1: found a report by wrk without the line '… requests in …, … read'" in weir(tmp_path / "cut.txt").stderr
+    )
     assert weir(REPORTS / "hey.txt", "--ramp", "soon").returncode == 2
     assert weir(tmp_path).returncode == 2

@@ -55,6 +55,15 @@ def test_each_law_is_held_against_the_figures(change: dict[str, object], law: st
     assert law in laws(replace(POSSIBLE, **change))  # type: ignore[arg-type]
 
 
+def test_requests_in_flight_raise_the_limit_of_littles_law() -> None:
+    slow = replace(POSSIBLE, mean_s=Figure(0.055), max_s=Figure(0.5), quantiles_s={})
+    assert laws(replace(slow, requests_in_flight=2)) == {"users = throughput × response time"}
+    assert laws(replace(slow, requests_in_flight=3)) == set()
+    (violation,) = find_violations(replace(slow, requests_in_flight=None))
+    assert violation.kind == "pipelined"
+    assert "only if each user had at least 3 requests in flight" in violation.cause
+
+
 def test_rounding_is_given_its_benefit() -> None:
     exact = replace(POSSIBLE, mean_s=Figure(0.0201))
     assert laws(exact) == {"users = throughput × response time"}

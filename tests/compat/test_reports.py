@@ -1,14 +1,17 @@
 """Tests real reports of the tools, and texts that only resemble reports."""
 
+import json
+import re
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from weir.audit.laws import find_violations
-from weir.compat.reports import ReportError, json_reports, read_report
-from weir.compat.reports.csv_tables import read_locust_failures
+from weir.compat.reports import ReportError, read_report
 from weir.compat.reports.failures import classify_failure
+from weir.compat.reports.tables import read_locust_failures
+from weir.compat.reports.values import read_number, read_time
 from weir.model.reported_result import ReportedResult
 
 REPORTS = Path(__file__).parent.parent / "data" / "reports"
@@ -168,7 +171,9 @@ def test_the_summary_that_weirs_script_has_k6_write_says_how_long_it_took() -> N
 
 
 def test_k6_leaves_out_what_it_has_no_sample_of() -> None:
-    result = json_reports.read_k6('{"metrics": {}}', "k6")
+    results = read_report('{"root_group": {}, "metrics": {}}', "k6")
+    assert results is not None
+    (result,) = results
     assert (result.requests, result.mean_s, result.quantiles_s) == (0, None, {})
 
 
@@ -237,13 +242,219 @@ TOTAL,100000,2461,2,26000,5000.00,0.10%,100.0,10.0,9.0,300.0
     assert results[0].failed == 100
 
 
+READ = {
+    # name: tool, users, requests, failed, throughput, mean, longest, number of percentiles
+    "artillery-1.txt": ("Artillery", None, 600, None, None, None, 0.1221, 3),
+    "artillery.json": ("Artillery", None, 600, 10, None, 0.0094, 0.122, 6),
+    "artillery.txt": ("Artillery", None, 600, 10, None, 0.0094, 0.122, 3),
+    "autocannon.json": ("autocannon", 4, 13_552, 0, 13_552 / 1.04, 0.00109, 0.191, 15),
+    "autocannon.txt": ("autocannon", 4, None, None, 28_000 / 1.03, 0.00003, 0.031, 4),
+    "bombardier.json": ("bombardier", 8, 8203, None, 8203 / 2.004120331, 0.00193025, 0.02511, 5),
+    "bombardier.txt": ("bombardier", 8, 8203, None, 8199 / 2, 0.00193, 0.02511, 5),
+    "drill.txt": ("drill", 4, 200, 2, 285.71, 0.012, None, 3),
+    "fortio.json": ("fortio", 4, 2000, 10, 999.2, 0.00195, 0.0121, 3),
+    "gatling-table.txt": ("Gatling", None, 3100, 31, 155.0, 0.057, 1.204, 4),
+    "gatling.txt": ("Gatling", None, 3100, 31, 155.0, 0.057, 1.204, 4),
+    "gatling_stats.json": ("Gatling", None, 3100, 31, 155.0, 0.057, 1.204, 0),
+    "k6-dotted.txt": ("k6", 4, 4932, 0, 4928.941, 0.00074431, 0.04138, 3),
+    "k6.txt": ("k6", 4, 2796, 0, 2791.955696, 0.00131, 0.09638, 3),
+    "locust.txt": ("Locust", None, 12_455, 0, 2806.93, 0.001, 0.089, 10),
+    "locust_history.csv": ("Locust", 4, 2231, 0, None, 0.0031128778, 0.089746304, 0),
+    "oha.txt": ("oha", None, 4998, 2, 2498.0008, 0.0007994, 0.0314159, 5),
+    "plow.txt": ("plow", 20, 100_010, None, 40_004.12, 0.000477, 0.012501, 7),
+    "samples-formatted.csv": ("JMeter", 2, 3, 1, 3.0, 0.0733333, 0.1, 7),
+    "samples.xml": ("JMeter", 3, 3, 0, 25.2101, 0.1046667, 0.119, 7),
+    "siege.json": ("siege", None, 312, None, 321.65, 0.01, 0.05, 0),
+    "siege.txt": ("siege", 4, 2194, None, 1755.2, 0.0, 0.04, 0),
+    "summariser.log": ("JMeter", 3, 9464, 0, 730.9, 0.003, 0.13, 0),
+    "vegeta.json": ("vegeta", None, 200, 0, 200.951266, 0.000265019, 0.001297514, 4),
+    "vegeta.txt": ("vegeta", None, 200, 0, 200.95, 0.000265019, 0.001298, 4),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_the_figures_of_each_format_are_read_and_obey_the_laws(name: str) -> None:
+    result = only(name)
+    tool, users, requests, failed, rate, mean, longest, quantiles = READ[name]
+    assert (result.tool, result.users, result.requests, result.failed) == (tool, users, requests, failed)
+    for figure, expected in ((result.throughput_rps, rate), (result.mean_s, mean), (result.max_s, longest)):
+        if expected is not None:
+            assert figure is not None
+            assert figure.value == pytest.approx(expected, rel=0.001)
+    assert len(result.quantiles_s) == quantiles
+    assert [found for found in find_violations(result) if found.kind != "capped"] == []
+
+
+SURROUNDINGS = {
+    "a fence and a prompt": ("Here is my run:\n```\nme@host:~$ tool http://h/\n{}\n```\nWhat does it mean?\n", ""),
+    "a quote": ("", "> "),
+    "an indent": ("", "    "),
+    "docker compose": ("", "load-1  | "),
+    "time stamps": ("", "2024-01-31T10:00:00.123Z "),
+    "a log": ("", "[2024-01-31 10:00:00,123] INFO: "),
+}
+
+
+@pytest.mark.parametrize("surroundings", SURROUNDINGS)
+@pytest.mark.parametrize(
+    "name",
+    [path.name for path in sorted(REPORTS.iterdir()) if path.suffix in (".txt", ".json") or "stats.csv" in path.name],
+)
+def test_text_around_a_report_does_no_harm(name: str, surroundings: str) -> None:
+    text = (REPORTS / name).read_text()
+    around, prefix = SURROUNDINGS[surroundings]
+    changed = "".join(f"{prefix}{line}\n" for line in text.splitlines())
+    changed = (
+        around.format(changed.replace("{", "{{").replace("}", "}}")).replace("{{", "{").replace("}}", "}") or changed
+    )
+    assert read_report(changed, name) == read_report(text, name)
+
+
+def test_a_paste_of_several_runs_has_a_result_for_each_in_order() -> None:
+    names = (
+        "wrk.txt",
+        "hey.txt",
+        "oha.json",
+        "wrk.txt",
+        "k6.txt",
+        "vegeta.txt",
+        "samples.jtl",
+        "autocannon.txt",
+        "ab.txt",
+    )
+    texts = [(REPORTS / name).read_text().rstrip("\n") for name in names]
+    results = read_report("\n\n$ next run\n".join(texts), "paste")
+    assert results is not None
+    assert [result.tool for result in results] == [only(name).tool for name in names]
+    assert [result.mean_s for result in results] == [only(name).mean_s for name in names]
+    assert [result.requests for result in results] == [only(name).requests for name in names]
+    assert results[0].name == "paste, line 1"
+
+
+def test_an_interim_table_is_no_report_of_its_own() -> None:
+    assert (REPORTS / "locust.txt").read_text().count("# fails") == 4
+    assert only("locust.txt").requests == 12_455
+    again = (REPORTS / "summariser.log").read_text() * 2
+    results = read_report(again, "two runs")
+    assert results is not None
+    assert [result.requests for result in results] == [9464, 9464]
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "problem"),
+    [
+        ("wrk.txt", "requests in", "wrk without the line '… requests in …, … read'"),
+        ("hey.txt", "Average:", "hey without the line 'Average: …'"),
+        ("oha.txt", "Status code distribution", "oha without the line 'Status code distribution:'"),
+        ("ab.txt", "Failed requests", "ab without the line 'Failed requests: …'"),
+        ("k6.txt", "http_reqs", "k6 without the line 'http_reqs…: …/s'"),
+        ("vegeta.txt", "Latencies", "vegeta without the line 'Latencies […] …'"),
+        ("autocannon.txt", "requests in", "autocannon without the line '… requests in …, … read'"),
+        ("gatling.txt", "mean requests/sec", "Gatling without the line 'mean requests/sec …'"),
+        ("plow.txt", "P50", "plow without the line 'P50 … = …'"),
+        ("locust.txt", "Aggregated", "Locust without the line 'Aggregated …"),
+        ("artillery.txt", "Summary report", "only interim reports by Artillery"),
+        ("summariser.log", "summary =", "only interim reports by JMeter (summariser)"),
+        ("samples.xml", "</testResults>", "JMeter (JTL in XML) without its end, </testResults>"),
+    ],
+)
+def test_a_cut_report_is_refused_with_the_name_of_the_missing_line(name: str, line: str, problem: str) -> None:
+    lines = (REPORTS / name).read_text().splitlines()
+    kept = "\n".join(one for one in lines if line not in one)
+    with pytest.raises(ReportError, match=f"line \\d+: found .*{re.escape(problem)}"):
+        read_report(kept, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "problem"),
+    [
+        ("hey.txt", "Average:\t0.0002 secs", "Average:\tNaN secs", "with nan as the mean response time"),
+        ("vegeta.txt", "265.019µs", "inf", "with inf as the mean response time"),
+        ("autocannon.json", '"max":191,"p0', '"max":9007199254740991,"p0', "with inf as the longest response time"),
+        (
+            "ab.txt",
+            "Complete requests:      3000",
+            "Complete requests:      many",
+            "found 'many', expected a whole number",
+        ),
+        ("wrk.txt", "5.35ms", "5.35parsec", "found '5.35parsec', expected a time such as 12.3ms or 10 sec"),
+        ("siege.json", "321.65", "true", "found True, expected a number"),
+        ("samples-formatted.csv", "2024/01/31 10:00:01.000", "31.01.2024", "with the time stamp '31.01.2024'"),
+    ],
+)
+def test_a_wrong_value_is_named(name: str, old: str, new: str, problem: str) -> None:
+    text = (REPORTS / name).read_text()
+    assert old in text
+    with pytest.raises(ReportError, match=re.escape(problem)):
+        read_report(text.replace(old, new), name)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("10 sec", 10.0), ("12.3ms", 0.0123), ("1m30.5s", 90.5), ("4 minutes, 30 seconds", 270.0), ("00:01:30", 90.0),
+        ("0.5 secs.", 0.5), ("250µs", 250e-6), ("1h2m3s", 3723.0), ("7", 7.0),
+    ],
+)  # fmt: skip
+def test_a_time_is_read_in_the_units_of_all_tools(text: str, seconds: float) -> None:
+    assert read_time(text).value == pytest.approx(seconds)
+
+
+def test_thousands_and_decimal_commas_are_told_apart() -> None:
+    assert [read_number(text).value for text in ("1,234.5", "2,531", "5,8", "1,234,567")] == [
+        1234.5,
+        2531,
+        5.8,
+        1234567,
+    ]
+
+
+def test_h2load_adds_the_clients_of_all_threads_and_may_lack_its_first_lines() -> None:
+    text = (REPORTS / "h2load.txt").read_text()
+    thread = next(line for line in text.splitlines() if line.startswith("spawning"))
+    two_threads = read_report(text.replace(thread, f"{thread}\n{thread.replace('#0', '#1')}"), "two threads")
+    assert two_threads is not None
+    assert two_threads[0].users == 16
+    without_head = read_report(text[text.index("finished in") :], "without head")
+    assert without_head is not None
+    assert (without_head[0].users, without_head[0].requests) == (None, 34_023)
+
+
+def test_a_transaction_of_jmeter_is_not_counted_beside_its_samples() -> None:
+    assert "Number of samples in transaction" in (REPORTS / "samples.xml").read_text()
+    assert only("samples.xml").requests == 3
+
+
+def test_what_follows_a_report_of_wrk_is_not_taken_for_its_percentiles() -> None:
+    lines = (REPORTS / "wrk.txt").read_text().splitlines()
+    plain = "\n".join(line for line in lines if not re.match(r" +\d+% |  Latency Dist", line))
+    results = read_report(f"{plain}\n\nanother tool\n  50%  7.00ms\n", "wrk")
+    assert results is not None
+    assert results[0].quantiles_s == {}
+
+
+def test_braces_before_a_report_do_no_harm_and_a_cut_object_is_refused() -> None:
+    text = (REPORTS / "fortio.json").read_text()
+    pretty = json.dumps(json.loads(text), indent=2)
+    assert read_report("{ not json\n}\n" + pretty, "fortio") == read_report(text, "fortio")
+    with pytest.raises(ReportError, match=r"line 2: found a report by fortio \(JSON\) that is no valid JSON"):
+        read_report("cut:\n" + pretty[:-20] + "\n", "fortio")
+    # k6 writes an object for each sample.
+    assert read_report('{"type":"Point","metric":"http_reqs"}\n' * 20_000, "samples") is None
+
+
+def test_other_programs_with_heys_summary_are_not_taken_for_hey() -> None:
+    text = (REPORTS / "hey.txt").read_text()
+    assert read_report(text.replace("Summary:", "Summary:\n  Count:\t5"), "ghz") is None
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in REPORTS.iterdir()))
 def test_a_report_that_is_cut_off_anywhere_is_an_error_or_no_report_but_never_a_traceback(name: str) -> None:
     text = (REPORTS / name).read_text()
     for end in range(0, len(text), 7):
         with suppress(ReportError):
             results = read_report(text[:end], name)
-            assert results is None or results[0].name == name
+            assert results is None or results[0].name.startswith(name)
 
 
 def test_what_is_no_report_is_none() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from weir.audit.claims_file import read_claims
 from weir.audit.laws import Violation, find_violations
-from weir.compat.reports import FORMATS, ReportError, read_report
+from weir.compat.reports import TOOLS, ReportError, read_report
 from weir.model.errors import UsageError
 from weir.model.reported_result import Figure, ReportedResult
 from weir.paths import find_data_folder
@@ -27,6 +27,7 @@ def audit_file(
     name: str,
     *,
     users: int | None = None,
+    requests_in_flight: int | None = None,
     ramp_s: float | None = None,
     loops: int | None = None,
     think_s: float | None = None,
@@ -41,7 +42,13 @@ def audit_file(
     """
     path = _find(name)
     title, results = read_claims(path) if path.suffix == ".toml" else (path.name, _read_report(path))
-    known = {"users": users, "ramp_s": ramp_s, "loops": loops, "think_s": None if think_s is None else Figure(think_s)}
+    known = {
+        "users": users,
+        "requests_in_flight": requests_in_flight,
+        "ramp_s": ramp_s,
+        "loops": loops,
+        "think_s": None if think_s is None else Figure(think_s),
+    }
     given = {key: value for key, value in known.items() if value is not None}
     changed = [replace(result, **given) for result in results]  # type: ignore[arg-type]
     return title, [AuditedLoad(result, find_violations(result)) for result in changed]
@@ -53,7 +60,7 @@ def _find(name: str) -> Path:
         return Path(name)
     if name in published:
         return published[name]
-    expected = f"a report by {_tools()}, a file of claims (TOML), or a table: {', '.join(sorted(published))}"
+    expected = f"a report by {', '.join(TOOLS)}, a file of claims (TOML), or a table: {', '.join(sorted(published))}"
     raise UsageError(f"{name}: not found; expected {expected}")
 
 
@@ -65,11 +72,7 @@ def _read_report(path: Path) -> list[ReportedResult]:
     try:
         results = read_report(text, path.name)
     except ReportError as error:
-        raise UsageError(f"{path}: {error}", hint="check whether the file is complete") from None
+        raise UsageError(f"{path}: {error}", hint="check whether the report is complete") from None
     if results is None:
-        raise UsageError(f"{path}: found no report by a known tool, expected a report by one of {_tools()}")
+        raise UsageError(f"{path}: found no report by a known tool, expected a report by one of {', '.join(TOOLS)}")
     return results
-
-
-def _tools() -> str:
-    return ", ".join(format_.title for format_ in FORMATS)

@@ -32,7 +32,8 @@ _COUNTED_WRONG = "One of the two counts leaves out requests, or counts some requ
 class Violation:
     """A violated law, or a reached limit: figures violate a law, or the throughput reaches the limit of the load."""
 
-    kind: Literal["impossible", "capped"]
+    kind: Literal["impossible", "pipelined", "capped"]
+    """`pipelined`: the figures are possible only if each user has several requests in flight."""
     law: str
     found: str
     """A sentence with the printed figure and the law's limit."""
@@ -70,22 +71,32 @@ def judge_violations(violations: Iterable[Violation], *, other_generator: str = 
 
 
 def _littles_law(result: ReportedResult) -> list[Violation] | None:
-    """Checks Little's law for a closed loop: throughput × (response time + think time) ≤ users."""
+    """Checks Little's law for a closed loop: throughput × (response time + think time) ≤ requests in flight."""
     users, rate_rps, mean_s, think_s = result.users, result.throughput_rps, result.mean_s, result.think_s
     if users is None or rate_rps is None or mean_s is None or rate_rps.low <= 0:
         return None
     # A user's last pause may end after the load. So each user counts with one pause less than requests.
     requests = _requests(result)
     pauses = 1.0 if requests is None else max(0.0, 1 - users / requests)
-    if mean_s.low <= users / rate_rps.low - think_s.low * pauses:
+    depth = result.requests_in_flight or 1
+    if mean_s.low <= depth * users / rate_rps.low - think_s.low * pauses:
         return []
-    printed_s = users / rate_rps.value - think_s.value * pauses
-    minus = f" minus the pause of {_time(think_s.value)}" if think_s.value else ""
+    printed_s = depth * users / rate_rps.value - think_s.value * pauses
+    each = f" × {depth} requests" if depth > 1 else ""
+    minus = f" minus the pause of {format_time(think_s.value)}" if think_s.value else ""
     found = (
-        f"{users:,} users with {rate_rps.value:,.6g} requests/s have a mean of at most {_time(printed_s)} "
-        f"({users:,} ÷ {rate_rps.value:,.6g}{minus}), but the printed mean is {_time(mean_s.value)}."
+        f"{users:,} users{each} with {rate_rps.value:,.6g} requests/s have a mean of at most {format_time(printed_s)} "
+        f"({users:,}{each.removesuffix(' requests')} ÷ {rate_rps.value:,.6g}{minus}), "
+        f"but the printed mean is {format_time(mean_s.value)}."
     )
-    return [_impossible("users = throughput × response time", found, _cause_of_mean(result))]
+    cause = _cause_of_mean(result)
+    if result.requests_in_flight is not None:
+        return [_impossible("users = throughput × response time", found, cause)]
+    needed = math.ceil((mean_s.low + think_s.low * pauses) * rate_rps.low / users)
+    only = (
+        f"The figures are possible only if each user had at least {needed} requests in flight at once. If not: {cause}"
+    )
+    return [Violation("pipelined", "users × requests in flight = throughput × response time", found, only)]
 
 
 def _requests(result: ReportedResult) -> float | None:
@@ -121,7 +132,7 @@ def _most_of_the_load(result: ReportedResult) -> list[Violation] | None:
     what = f"{users:,} users with {loops} requests each make {requests:,} requests"
     if rate_rps.low > requests / ramp_s:
         found = (
-            f"{what}, and the last user starts after {_time(ramp_s)}. The throughput is at most "
+            f"{what}, and the last user starts after {format_time(ramp_s)}. The throughput is at most "
             f"{requests / ramp_s:,.4g} requests/s, but {rate_rps.value:,.6g} is printed."
         )
         return [_impossible("throughput ≤ users × loops ÷ ramp", found, "The described load is not the load that ran.")]
@@ -135,7 +146,7 @@ def _most_of_the_load(result: ReportedResult) -> list[Violation] | None:
         Violation(
             "capped",
             "throughput ≤ users × loops ÷ (ramp + loops × response time)",
-            f"{what}. The ramp takes {_time(ramp_s)}, and the last user's requests take {_time(last_s)}: no server can "
+            f"{what}. The ramp takes {format_time(ramp_s)}, and the last user's requests take {format_time(last_s)}: no server can "
             f"exceed {reachable_rps:,.4g} requests/s under this load, and {rate_rps.value:,.6g} is printed.",
             "The load, not the server, limits this throughput: do not compare servers by this figure.",
         )
@@ -148,9 +159,9 @@ def _mean_between_bounds(result: ReportedResult) -> list[Violation] | None:
         return None
     beyond = [("fastest", min_s)] if min_s is not None and mean_s.high < min_s.low else []
     beyond += [("slowest", max_s)] if max_s is not None and mean_s.low > max_s.high else []
-    printed = f"The printed mean is {_time(mean_s.value)}"
+    printed = f"The printed mean is {format_time(mean_s.value)}"
     law = "fastest ≤ mean ≤ slowest"
-    found = [f"{printed}, but the {name} time is {_time(at.value)}." for name, at in beyond]
+    found = [f"{printed}, but the {name} time is {format_time(at.value)}." for name, at in beyond]
     return [_impossible(law, text, _OTHER_REQUESTS) for text in found]
 
 
@@ -164,8 +175,8 @@ def _mean_among_quantiles(result: ReportedResult) -> list[Violation] | None:
     most_s = math.fsum((end - begin) * (high.high if high else math.inf) for (begin, _), (end, high) in groups)
     if least_s <= mean_s.high and mean_s.low <= most_s:
         return []
-    beyond = f"at least {_time(least_s)}" if mean_s.high < least_s else f"at most {_time(most_s)}"
-    found = f"The printed percentiles give a mean of {beyond}, but the printed mean is {_time(mean_s.value)}."
+    beyond = f"at least {format_time(least_s)}" if mean_s.high < least_s else f"at most {format_time(most_s)}"
+    found = f"The printed percentiles give a mean of {beyond}, but the printed mean is {format_time(mean_s.value)}."
     others = "The mean and the percentiles describe different requests."
     cause = _cause_of_mean(result) if result.tool == "hey" else others
     return [_impossible("the mean lies among the percentiles", found, cause)]
@@ -179,7 +190,7 @@ def _order_of_quantiles(result: ReportedResult) -> list[Violation] | None:
         return None
     pairs = [(before, after) for before, after in pairwise(steps) if before[1].low > after[1].high]
     texts = [
-        f"{before} is printed as {_time(low.value)} and {after} as {_time(high.value)}."
+        f"{before} is printed as {format_time(low.value)} and {after} as {format_time(high.value)}."
         for (before, low), (after, high) in pairs
     ]
     return [_impossible("percentiles rise", text, _OTHER_REQUESTS) for text in texts]
@@ -194,8 +205,8 @@ def _spread(result: ReportedResult) -> list[Violation] | None:
     widest_s = math.sqrt(max(0.0, (max_s.high - mean_s.low) * (mean_s.high - least_s)))
     if stdev_s.low <= widest_s:
         return []
-    bound = f"With this mean, minimum and maximum, the standard deviation is at most {_time(widest_s)}"
-    found = f"{bound}, but {_time(stdev_s.value)} is printed."
+    bound = f"With this mean, minimum and maximum, the standard deviation is at most {format_time(widest_s)}"
+    found = f"{bound}, but {format_time(stdev_s.value)} is printed."
     return [_impossible("stdev² ≤ (slowest − mean) × (mean − fastest)", found, _OTHER_REQUESTS)]
 
 
@@ -207,7 +218,7 @@ def _rate_by_time(result: ReportedResult) -> list[Violation] | None:
     if least <= requests <= rate_rps.high * duration_s.high * (1 + SLACK):
         return []
     product = rate_rps.value * duration_s.value
-    made = f"{rate_rps.value:,.6g} requests/s for {_time(duration_s.value)} make {product:,.0f} requests"
+    made = f"{rate_rps.value:,.6g} requests/s for {format_time(duration_s.value)} make {product:,.0f} requests"
     cause = "The figures belong to different runs, or only one of them includes failed requests."
     if result.tool == "hey" and requests == HEY_KEEPS < product:
         cause = f"hey keeps the first {HEY_KEEPS:,} results: its percentiles and statuses omit all later requests."
@@ -252,9 +263,9 @@ def _utilisation(result: ReportedResult) -> list[Violation] | None:
     most_s = cpus * duration_s.high
     if cpu_s.low <= most_s * (1 + SLACK):
         return []
-    limit = f"{cpus:g} CPU{'s' if cpus != 1 else ''} have {_time(most_s)} of CPU time in {_time(duration_s.value)}"
+    limit = f"{cpus:g} CPU{'s' if cpus != 1 else ''} have {format_time(most_s)} of CPU time in {format_time(duration_s.value)}"
     cause = "The processes ran on more CPUs than stated, or the CPU time covers a longer period."
-    found = f"{limit}, but {_time(cpu_s.value)} of CPU time is reported."
+    found = f"{limit}, but {format_time(cpu_s.value)} of CPU time is reported."
     return [_impossible("CPU time ≤ CPUs × time", found, cause)]
 
 
@@ -272,6 +283,7 @@ _LAWS: tuple[Law, ...] = (
 )
 
 
-def _time(seconds: float) -> str:
+def format_time(seconds: float) -> str:
+    """Returns a time with a fitting unit and four digits: `1.234 ms`."""
     unit, name = (1.0, "s") if abs(seconds) >= 1 else (1e-3, "ms") if abs(seconds) >= 1e-3 else (1e-6, "µs")
     return f"{seconds / unit:.4g} {name}"

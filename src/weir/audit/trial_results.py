@@ -56,7 +56,8 @@ def build_reported_results(
         cpus=cpus,
     )
     if reported is not None:
-        return replace(reported, **asked), used
+        # weir asks other generators for one request at a time.
+        return replace(reported, **asked, requests_in_flight=1), used
     counts = summary.requests
     response = replace(
         _read_times("response time", summary, summary.response_time_us, tool),

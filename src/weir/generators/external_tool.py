@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from weir.compat.reports import Reader
+from weir.compat.reports import read_single_report
 from weir.generators.installation import Installation
 from weir.generators.load_features import Feature, list_features
 from weir.model.errors import UsageError
@@ -52,7 +52,6 @@ class Tool:
     """A function that returns the tool's arguments for a plan, and writes the tool's files to its working directory."""
     count_threads: Callable[[LoadPlan], int] = lambda plan: plan.threads
     build_variables: Callable[[LoadPlan], Mapping[str, str]] = lambda _: {}
-    reader: Reader
     report_file: str = ""
     """Name of the report's file in the tool's folder. Empty: the tool prints the report."""
     complete_report: Callable[[ReportedResult, Path], ReportedResult] = lambda result, _: result
@@ -107,7 +106,7 @@ class Tool:
         """Reads the tool's report from the program's output (`printed`) and from files in the tool's folder. Raises
         ValueError, KeyError or OSError if the report is not readable."""
         text = (folder / self.report_file).read_text() if self.report_file else printed
-        return self.complete_report(self.reader(text, self.title), folder)
+        return self.complete_report(read_single_report(text, self.title), folder)
 
 
 def get_rate(plan: LoadPlan) -> float | None:

@@ -1,8 +1,5 @@
 """Lists all load generators by name."""
 
-from weir.compat.reports.csv_tables import read_jtl, read_locust
-from weir.compat.reports.json_reports import read_k6, read_oha
-from weir.compat.reports.text_reports import read_ab, read_h2load, read_hey, read_wrk, read_wrk2
 from weir.generators import command_lines, scripts
 from weir.generators.external_tool import Tool
 from weir.generators.installation import Installation
@@ -17,7 +14,6 @@ _LIST = (
         supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS}),
         whole_seconds=("duration", "timeout"), version_arguments=("-v",),
         build_arguments=command_lines.build_wrk_arguments, count_threads=command_lines.count_wrk_threads,
-        reader=read_wrk,
     ),
     Tool(
         name="wrk2", title="wrk2", install_hint="build github.com/giltene/wrk2 and put its wrk on the PATH as wrk2",
@@ -25,7 +21,6 @@ _LIST = (
         supported=frozenset({Feature.NEW_CONNECTIONS, Feature.RATE}),
         whole_seconds=("duration", "timeout"), has_whole_rate=True, version_arguments=("-v",),
         build_arguments=command_lines.build_wrk_arguments, count_threads=command_lines.count_wrk_threads,
-        reader=read_wrk2,
     ),
     # hey's -q limits each worker separately and skips late requests, and so makes no open load.
     Tool(
@@ -33,7 +28,7 @@ _LIST = (
         clock="from a request's creation, before connecting, to its response's end; only the first 1,000,000 responses",
         supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS, Feature.REQUESTS}),
         whole_seconds=("timeout",), equal_shares="workers", version_arguments=(),
-        build_arguments=command_lines.build_hey_arguments, reader=read_hey,
+        build_arguments=command_lines.build_hey_arguments,
     ),
     Tool(
         name="ab", title="ab", install_hint="apt-get install apache2-utils",
@@ -42,7 +37,6 @@ _LIST = (
         whole_seconds=("duration", "timeout"), version_arguments=("-V",),
         build_arguments=command_lines.build_ab_arguments,
         count_threads=lambda _: 1,
-        reader=read_ab,
         complete_report=command_lines.add_ab_percentiles,
     ),
     Tool(
@@ -53,7 +47,7 @@ _LIST = (
             Feature.REQUESTS_AT_A_RATE,
         }),
         build_arguments=command_lines.build_oha_arguments,
-        reader=read_oha, report_file=command_lines.OHA_REPORT,
+        report_file=command_lines.OHA_REPORT,
     ),
     Tool(
         name="k6", title="k6", install_hint="go install go.k6.io/k6@latest",
@@ -65,7 +59,7 @@ _LIST = (
         build_arguments=scripts.build_k6_arguments,
         # The number of Go's threads.
         build_variables=lambda plan: {"GOMAXPROCS": f"{plan.threads}"},
-        reader=read_k6, report_file=scripts.K6_REPORT,
+        report_file=scripts.K6_REPORT,
     ),
     # h2load's --rps limits each connection separately and so makes no open load.
     Tool(
@@ -73,7 +67,6 @@ _LIST = (
         clock="from the submission of a request to the end of its response; only recent versions report percentiles",
         supported=frozenset({Feature.CLOSED, Feature.REQUESTS}),
         build_arguments=command_lines.build_h2load_arguments, count_threads=command_lines.count_h2load_threads,
-        reader=read_h2load,
     ),
     # JMeter writes a line for each sample, in whole milliseconds. weir computes all figures from these lines.
     Tool(
@@ -86,7 +79,7 @@ _LIST = (
         build_arguments=scripts.build_jmeter_arguments,
         count_threads=lambda plan: plan.load.connections,
         build_variables=scripts.build_jmeter_variables,
-        reader=read_jtl, report_file=scripts.JMETER_SAMPLES,
+        report_file=scripts.JMETER_SAMPLES,
     ),
     Tool(
         name="locust", title="Locust",
@@ -97,7 +90,7 @@ _LIST = (
         start_marker=scripts.START_MARKER, start_up_s=60.0,
         build_arguments=scripts.build_locust_arguments,
         count_threads=lambda _: 1,
-        reader=read_locust, report_file=scripts.LOCUST_STATS,
+        report_file=scripts.LOCUST_STATS,
         complete_report=scripts.add_locust_failures,
     ),
 )  # fmt: skip

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
-from weir.compat.reports.csv_tables import read_locust_failures
-from weir.compat.reports.json_reports import K6_FAILURES
+from weir.compat.reports.json_formats import K6_FAILURES
+from weir.compat.reports.tables import read_locust_failures
 from weir.generators.command_lines import format_milliseconds, write_body_file
 from weir.generators.external_tool import get_rate
 from weir.generators.installation import DATA

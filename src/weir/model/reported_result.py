@@ -35,7 +35,9 @@ class ReportedResult:
     tool: str | None = None
     """The program that printed the report. None if the program's name does not help to explain an error."""
     users: int | None = None
-    """Number of connections or virtual users of a closed loop. Each user has one request at a time."""
+    """Number of connections or virtual users of a closed loop."""
+    requests_in_flight: int | None = 1
+    """Maximum number of requests of a user at the same time (pipelining, streams, batches). None: unknown."""
     think_s: Figure = Figure(0.0)
     """Mean pause of a user between a response and the next request. `rounding`: the likely error for random pauses."""
     ramp_s: float = 0.0

@@ -1,67 +1,209 @@
-"""Reads the reports of other tools. Recognises the tool from the text of the report."""
+"""Reads the reports of other tools. Recognises each report in a file from its text, not from the file's name."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeVar
 
-from weir.compat.reports import csv_tables, text_reports
-from weir.compat.reports.json_reports import parse_object, read_k6, read_oha
-from weir.model.reported_result import ReportedResult
+from weir.compat.reports.json_formats import JSON_FORMATS, JsonFormat
+from weir.compat.reports.tables import TABLE_FORMATS, TableRows, find_table, read_xml
+from weir.compat.reports.text_format import (
+    TextFormat,
+    Values,
+    clean_line,
+    compile_template,
+    describe_template,
+    find_blocks,
+    strip_prefix,
+)
+from weir.compat.reports.text_formats import TEXT_FORMATS
+from weir.model.reported_result import Figure, ReportedResult
 
-Reader = Callable[[str, str], ReportedResult]
-"""Reads a report. The arguments are the text of the report and a name for the load."""
+_T = TypeVar("_T")
+_XML = "JMeter (JTL in XML)"
+_FORMATS = (*TEXT_FORMATS, *JSON_FORMATS, *TABLE_FORMATS)
+TOOLS = tuple(dict.fromkeys(("wrk", "wrk2", *(known.title.partition(" (")[0] for known in _FORMATS))))
+"""The names of all tools whose reports weir reads."""
+_FIELDS = frozenset(each.name for each in fields(ReportedResult))
+_TIMES = {
+    "mean_s": "mean response time",
+    "stdev_s": "standard deviation",
+    "min_s": "shortest response time",
+    "max_s": "longest response time",
+}
 
 
-class ReportError(Exception):
+class ReportError(ValueError):
     """An error in a known tool's report: a figure is missing or is not a number."""
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """A format of reports: `matches` recognises the format, and `read` reads a report in the format."""
+class _Report:
+    """A report in a file. `values` has the report's values if another report may continue this report."""
 
-    title: str
-    matches: Callable[[str], bool]
-    read: Callable[[str, str], ReportedResult | list[ReportedResult]]
-
-
-def _has_texts(*texts: str) -> Callable[[str], bool]:
-    return lambda report: all(text in report for text in texts)
-
-
-def _has_columns(*names: str) -> Callable[[str], bool]:
-    return lambda report: csv_tables.read_columns(report).issuperset(names)
-
-
-def _is_wrk2(report: str) -> bool:
-    # Only wrk2 prints an HdrHistogram or a calibration.
-    return _is_wrk(report) and ("HdrHistogram" in report or "Thread calibration" in report)
-
-
-_is_wrk = _has_texts("Thread Stats", "Requests/sec:")
-_is_jmeter_report = _has_columns("Label", "# Samples", "Average", "Throughput")
-_is_locust = _has_columns("Request Count", "Average Response Time", "Requests/s")
-FORMATS = (
-    Format("wrk2", _is_wrk2, text_reports.read_wrk2),
-    Format("wrk", _is_wrk, text_reports.read_wrk),
-    Format("hey", _has_texts("Response time histogram:", "Requests/sec:"), text_reports.read_hey),
-    Format("ab", _has_texts("Concurrency Level:", "Time per request:"), text_reports.read_ab),
-    Format("h2load", _has_texts("finished in", "time for request:"), text_reports.read_h2load),
-    Format("oha (JSON)", lambda text: {"summary", "latencyPercentiles"} <= parse_object(text).keys(), read_oha),
-    Format("k6 (JSON summary)", lambda text: "http_req_duration" in parse_object(text).get("metrics", {}), read_k6),
-    Format("JMeter (JTL)", _has_columns("timeStamp", "elapsed", "label"), csv_tables.read_jtl),
-    Format("JMeter (summary or aggregate report)", _is_jmeter_report, csv_tables.read_jmeter_report),
-    Format("Locust (stats CSV)", _is_locust, csv_tables.read_locust),
-)
+    line: int
+    format: object
+    results: list[ReportedResult]
+    values: Values | None = None
 
 
 def read_report(text: str, name: str) -> list[ReportedResult] | None:
-    """Returns the results in a report; None if no known tool wrote the report. Raises ReportError: a figure in a known
-    tool's report is missing or is not a number."""
-    found = next((known for known in FORMATS if known.matches(text)), None)
-    if found is None:
-        return None
+    """Returns the results in all reports of a file, in their order; None if the file has no report by a known tool.
+
+    With several reports, the name of a result is `name` and the line in which its report begins. Raises ReportError: a
+    figure in a known tool's report is missing or is not a number.
+    """
+    lines = text.splitlines()
+    reports = sorted(_read_all(lines, name), key=lambda report: report.line)
+    kept = [one for one, later in pairwise([*reports, None]) if one and not (later and _is_interim(one, later))]
+    if not kept:
+        _refuse_interim(lines)
+    if len(kept) < 2:
+        return kept[0].results if kept else None
+    return [
+        replace(result, name=f"{name}, line {report.line}{result.name.removeprefix(name)}")
+        for report in kept
+        for result in report.results
+    ]
+
+
+def read_single_report(text: str, name: str) -> ReportedResult:
+    """Returns the only result in a text. Raises ReportError: the text has another number of results."""
+    results = read_report(text, name)
+    if results is None or len(results) != 1:
+        raise ReportError(f"found {len(results or ())} reports, expected one")
+    return results[0]
+
+
+def _refuse_interim(lines: list[str]) -> None:
+    """Raises ReportError for a text with interim reports alone."""
+    for number, line in enumerate(map(clean_line, lines), start=1):
+        for known in TEXT_FORMATS:
+            if any(compile_template(one).match(line) for one in known.interim):
+                final = describe_template(known.starts[-1])
+                expected = f"expected the report at the end, which begins with {final!r}"
+                raise ReportError(f"line {number}: found only interim reports by {known.title}; {expected}")
+
+
+def _is_interim(report: _Report, later: _Report) -> bool:
+    known = report.format
+    return (
+        isinstance(known, TextFormat)
+        and known is later.format
+        and report.values is not None
+        and later.values is not None
+        and known.is_interim(report.values, later.values)
+    )
+
+
+def _read_all(lines: list[str], name: str) -> Iterator[_Report]:
+    """Yields the reports of all formats. Empties the lines of tables and objects for the formats of text."""
+    yield from _read_tables(lines, name)
+    yield from _read_xml(lines, name)
+    yield from _read_objects(lines, name)
+    cleaned = [line and clean_line(line) for line in lines]
+    for block in find_blocks(cleaned, TEXT_FORMATS):
+        values = _guard(block.format.title, block.first, partial(block.format.read, cleaned[block.first : block.end]))
+        result = _guard(block.format.title, block.first, partial(_build_result, block.format.title, values, name))
+        yield _Report(block.first + 1, block.format, [result], values)
+
+
+def _guard(title: str, first: int, read: Callable[[], _T]) -> _T:
+    """Calls `read`. Raises ReportError, with the title and the line of the report, for each error in the report."""
     try:
-        results = found.read(text, name)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ReportError(f"found a damaged report by {found.title} ({error}), expected a whole report") from None
-    return results if isinstance(results, list) else [results]
+        return read()
+    except ValueError as error:
+        raise ReportError(f"line {first + 1}: found a report by {title} {error}; expected a whole report") from None
+    except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        problem = f"with an unreadable value ({type(error).__name__}: {error})"
+        raise ReportError(f"line {first + 1}: found a report by {title} {problem}; expected a whole report") from None
+
+
+def _read_tables(lines: list[str], name: str) -> Iterator[_Report]:
+    number = 0
+    while number < len(lines):
+        first, line = number, lines[number]
+        number += 1
+        found = find_table(line.strip()) or find_table(strip_prefix(line))
+        if found is None:
+            continue
+        table, columns, delimiter = found
+        is_plain = find_table(line.strip()) is not None
+        rows = TableRows(map(str.strip if is_plain else strip_prefix, lines[number:]), columns, delimiter)
+        yield _Report(first + 1, table, _guard(table.title, first, partial(table.read, iter(rows), name)))
+        number += rows.end
+        lines[first:number] = [""] * (number - first)
+
+
+def _read_xml(lines: list[str], name: str) -> Iterator[_Report]:
+    first = None
+    for number, line in enumerate(lines):
+        if first is None and "<testResults" in line:
+            first = number
+        if first is not None and ("</testResults>" in line or number == len(lines) - 1):
+            joined = "\n".join(lines[first : number + 1])
+            before_end, end, _ = joined[joined.index("<testResults") :].partition("</testResults>")
+            yield _Report(first + 1, _XML, _guard(_XML, first, partial(read_xml, before_end + end, name)))
+            lines[first : number + 1] = [""] * (number + 1 - first)
+            first = None
+
+
+def _read_objects(lines: list[str], name: str) -> Iterator[_Report]:
+    """Yields the reports in JSON. A report begins in a line that begins with a brace."""
+    stripped = [strip_prefix(line) if "{" in line else line for line in lines]
+    begins = [number for number, line in enumerate(stripped) if line.startswith("{")]
+    decoder = json.JSONDecoder()
+    end = 0
+    for place, first in enumerate(begins):
+        if first < end:
+            continue
+        # A file may have a million objects with a line for each.
+        column = lines[first].index("{")
+        others = (begins[later] for later in range(place + 1, len(begins)))
+        after = next((other for other in others if lines[other].index("{") <= column), len(lines))
+        text = "\n".join([stripped[first], *map(strip_prefix, lines[first + 1 : after])])
+        try:
+            value, length = decoder.raw_decode(text)
+        except json.JSONDecodeError as error:
+            known = next((one for one in JSON_FORMATS if all(_has_keys(text, path) for path in one.marks)), None)
+            if known is None:
+                continue
+            problem = f"that is no valid JSON ({error.msg}, line {first + error.lineno})"
+            expected = "expected a whole report"
+            raise ReportError(f"line {first + 1}: found a report by {known.title} {problem}; {expected}") from None
+        end = first + text.count("\n", 0, length) + 1
+        format_ = next((one for one in JSON_FORMATS if one.matches(value)), None)
+        if format_ is not None:
+            yield _Report(
+                first + 1, format_, [_guard(format_.title, first, partial(_read_object, format_, value, name))]
+            )
+        lines[first:end] = [""] * (end - first)
+
+
+def _has_keys(text: str, path: str) -> bool:
+    return all(f'"{key}"' in text for key in path.split("/"))
+
+
+def _read_object(format_: JsonFormat, value: Any, name: str) -> ReportedResult:
+    return _build_result(format_.title, format_.read(value), name)
+
+
+def _build_result(title: str, values: Values, name: str) -> ReportedResult:
+    """Returns a result from the values of a report. Raises ValueError: a figure is not finite, or is negative."""
+    known: Values = {"tool": title} | {key: value for key, value in values.items() if key in _FIELDS}
+    quantiles = known.get("quantiles_s", {}).items()
+    # Without enough samples, a tool prints NaN as a percentile.
+    known["quantiles_s"] = {at: figure for at, figure in quantiles if at < 1 and not math.isnan(figure.value)}
+    if values.get("answered", known.get("requests")) == 0:
+        # Without a response, a tool prints zeros, NaN, or the largest number as times.
+        known = {key: value for key, value in known.items() if key not in (*_TIMES, "quantiles_s")}
+    times = {**{words: known.get(key) for key, words in _TIMES.items()}, "duration": known.get("duration_s")}
+    times |= {"throughput": known.get("throughput_rps")}
+    times |= {f"p{at * 100:g}": figure for at, figure in known.get("quantiles_s", {}).items()}
+    for words, figure in times.items():
+        if isinstance(figure, Figure) and not 0 <= figure.value < math.inf:
+            raise ValueError(f"with {figure.value:g} as the {words}: that is no measured value")
+    return ReportedResult(name=name, **known)
