@@ -41,6 +41,11 @@ _LEFT_OUT_HEADERS = re.compile(
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(r"(\{\{[^{}]*\}\})")
+_NAMED_VALUES = (
+    re.compile(r'"(?P<name>[^"\\\n]+)"\s*:\s*"(?P<value>(?:[^"\\]|\\.)*)"'),
+    re.compile(r"<(?:\w+:)?(?P<name>[\w.-]+)>(?P<value>[^<]+)</"),
+    re.compile(r'name="(?P<name>[^"]+)"\r?\n\r?\n(?P<value>.*?)\r?\n--', re.DOTALL),
+)
 _SHORTEST_SECRET = 8
 """A shorter secret, or a secret without a digit, may be a part of another text. weir replaces it only as a whole value."""
 
@@ -104,6 +109,10 @@ class Draft:
     def media_type(self) -> str:
         """The value of Content-Type, without parameters."""
         return next((value for name, value in self.headers if name.lower() == "content-type"), "").split(";")[0].strip()
+
+    def set_header(self, name: str, value: str) -> None:
+        """Sets a header in place of all headers of this name."""
+        self.headers = [*(one for one in self.headers if one[0].lower() != name.lower()), (name, value)]
 
     def set_default_header(self, name: str, value: str) -> None:
         """Adds a header if the draft has no header of this name."""
@@ -195,8 +204,8 @@ def rewrite(draft: Draft, choose: Choose) -> Draft:
     body = draft.body
     if body and draft.media_type == FORM:
         body = _rewrite_pairs(body, "form", choose)
-    elif body and body.lstrip()[:1] in ("{", "["):
-        body = _rewrite_json(body, choose)
+    elif body:
+        body = _rewrite_text(body, choose)
     return replace(draft, target=target, headers=headers, body=body)
 
 
@@ -209,8 +218,20 @@ def _rewrite_pairs(text: str, place: str, choose: Choose) -> str:
     return "&".join(pairs)
 
 
-def _rewrite_json(text: str, choose: Choose) -> str:
-    """Returns JSON with placeholders for some strings and numbers. Unchanged if the text is no JSON."""
+def _rewrite_text(text: str, choose: Choose) -> str:
+    """Returns a body with placeholders: JSON, multipart, XML, or text with parts like JSON."""
+    if (found := _rewrite_json(text, choose)) is not None:
+        return found
+    for pattern in _NAMED_VALUES:
+        for match in reversed(list(pattern.finditer(text))):
+            chosen = choose(Field("body", match["name"], match["value"]))
+            start, end = match.span("value")
+            text = text if chosen is None else text[:start] + chosen + text[end:]
+    return text
+
+
+def _rewrite_json(text: str, choose: Choose) -> str | None:
+    """Returns JSON with placeholders for some strings and numbers. None if the text is no JSON."""
     numbers: list[str] = []
 
     def walk(value: Any, name: str) -> Any:
@@ -230,7 +251,7 @@ def _rewrite_json(text: str, choose: Choose) -> str:
         before = json.loads(text)
         after = walk(before, "")
     except (ValueError, RecursionError):
-        return text
+        return None
     if after == before:
         return text
     written = json.dumps(after, ensure_ascii=False)
@@ -242,9 +263,12 @@ def _rewrite_json(text: str, choose: Choose) -> str:
 def hide_secrets(draft: Draft, secrets: Secrets, bill: Bill, choose: Choose = lambda _: None) -> Draft:
     """Returns the draft without secrets and without the headers that weir or the connection sets. `choose` returns a
     better placeholder than an environment variable, or None. Counts cookies in the bill."""
-    if any(name.lower() == "cookie" for name, _ in draft.headers):
-        bill.leave_out("Cookie headers, because each user of the load keeps its own cookies")
-    kept = [one for one in draft.headers if one[0].lower() != "cookie" and not _LEFT_OUT_HEADERS.fullmatch(one[0])]
+    kept = []
+    for name, value in draft.headers:
+        if name.lower() == "cookie" and "{{" not in value:
+            bill.leave_out("Cookie headers, because each user of the load keeps its own cookies")
+        elif not _LEFT_OUT_HEADERS.fullmatch(name):
+            kept.append((name, value))
 
     def replace_value(found: Field) -> str | None:
         if (chosen := choose(found)) is not None:
@@ -261,6 +285,11 @@ def hide_secrets(draft: Draft, secrets: Secrets, bill: Bill, choose: Choose = la
     )
 
 
+def is_host(origin: str, wanted: str) -> bool:
+    """Returns whether `wanted`, a value of --host with or without a scheme, is the host of an origin."""
+    return wanted.rstrip("/").lower() in (origin, origin.partition("://")[2])
+
+
 def choose_origin(origins: Sequence[str], wanted: str | None, usual: str | None, source: str) -> str:
     """Returns the origin whose requests a converter takes. `origins`: one for each request of `source`. `wanted`: the value
     of --host, or None for `usual`. Raises UsageError if no request goes to `wanted`."""
@@ -268,7 +297,7 @@ def choose_origin(origins: Sequence[str], wanted: str | None, usual: str | None,
     if wanted is None:
         return usual or counts[0][0]
     for origin, _ in counts:
-        if wanted.rstrip("/").lower() in (origin, origin.partition("://")[2]):
+        if is_host(origin, wanted):
             return origin
     known = ", ".join(f"{one} ({count})" for one, count in counts[:10])
     raise UsageError(f"--host: found {wanted!r}, expected one of the hosts in {source}: {known}")

@@ -136,8 +136,7 @@ def _read_body(draft: Draft, body: PostData) -> str | None:
         draft.set_default_header("Content-Type", body.mime_type)
     if draft.body is None and is_multipart:
         content_type, draft.body = build_multipart(fields)
-        draft.headers = [one for one in draft.headers if one[0].lower() != "content-type"]
-        draft.headers.append(("Content-Type", content_type))
+        draft.set_header("Content-Type", content_type)
     elif draft.body is None:
         draft.set_default_header("Content-Type", FORM)
         # Chrome writes the fields as they were sent, Firefox and Safari decode them.

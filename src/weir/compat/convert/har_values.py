@@ -68,7 +68,7 @@ def is_id(value: str) -> bool:
 
 def name_variable(name: str, taken: Mapping[str, object]) -> str:
     """Returns a new name for a variable of the scenario."""
-    base = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower() or "value"
+    base = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "value"
     base = f"{base}_value" if base in _RESERVED else f"_{base}" if base[0].isdigit() else base
     return next(one for one in [base, *(f"{base}_{n}" for n in range(2, 10_000))] if one not in taken)
 

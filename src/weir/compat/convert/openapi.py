@@ -101,8 +101,12 @@ class _Reader:
                 name = str(operation.get("operationId") or f"{method.upper()} {path}")
                 if operation.get("callbacks"):
                     self.bill.leave_out("callbacks, which the server sends", name)
-                if reason := self._find_reason(method, operation, item):
+                if reason := self._find_reason(method, operation):
                     self.bill.leave_out(reason, name)
+                elif self._find_base(operation, item) is None:
+                    servers = operation.get("servers") or item.get("servers")
+                    origin = split_url(urljoin(self._url, self._read_server(servers)))[0]
+                    self.bill.leave_out("operations of other hosts (--host URL chooses one)", origin)
                 elif draft := self._read_operation(path, method, item, operation, name):
                     yield draft
 
@@ -114,7 +118,7 @@ class _Reader:
             names = ", ".join(f"{name} ({count})" for name, count in self._missing.most_common())
             self.bill.notes.append(f"parameters without a value in the file: {names}")
 
-    def _find_reason(self, method: str, operation: Mapping[str, Any], item: Mapping[str, Any]) -> str | None:
+    def _find_reason(self, method: str, operation: Mapping[str, Any]) -> str | None:
         if method in _WRITES and "writes" not in self._kinds:
             return "operations that write: POST, PUT and PATCH (--with writes takes them)"
         if method == "delete" and "deletes" not in self._kinds:
@@ -123,7 +127,7 @@ class _Reader:
             return "OPTIONS and TRACE operations"
         if operation.get("deprecated") and "deprecated" not in self._kinds:
             return "deprecated operations (--with deprecated takes them)"
-        return "operations of other hosts" if self._find_base(operation, item) is None else None
+        return None
 
     def _find_base(self, operation: Mapping[str, Any], item: Mapping[str, Any]) -> str | None:
         """Returns the path before the operation's path. Returns None if the operation has another host."""
@@ -247,11 +251,12 @@ class _Reader:
             url = f"{scheme}://{content['host']}" if content.get("host") else ""
             url += str(content.get("basePath") or "/")
         else:
-            url = self._read_server(content.get("servers") or next(self._list_servers(), [{"url": "/"}]))
+            url = self._read_server(content.get("servers") or self._choose_servers())
         url = urljoin(source, url) if is_url(source) else url
         self._url = url
         if host is not None:
-            host = host if is_url(host) else f"{urlsplit(url).scheme or 'http'}://{host}"
+            if not is_url(host):
+                raise UsageError(f"--host: found {host!r}, expected a URL such as http://127.0.0.1:8000")
             url = host if urlsplit(host).path.strip("/") else host.rstrip("/") + split_url(url)[1]
         if not is_url(url) or not urlsplit(url).netloc or "{" in url:
             place = "host" if self._is_old else "servers"
@@ -259,12 +264,13 @@ class _Reader:
             raise UsageError(problem, hint="add --host http://127.0.0.1:8000")
         return url
 
-    def _list_servers(self) -> Iterator[Any]:
-        """Yields the servers of operations. Some files name servers only there."""
-        for item in self._list_paths().values():
-            item = self._document.resolve(item)
+    def _choose_servers(self) -> Any:
+        """Returns the servers of most operations. Some files name servers only there."""
+        found = []
+        for item in map(self._document.resolve, self._list_paths().values()):
             holders = [item, *(item[method] for method in _METHODS if isinstance(item.get(method), dict))]
-            yield from (holder["servers"] for holder in holders if holder.get("servers"))
+            found += [json.dumps(holder["servers"]) for holder in holders if holder.get("servers")]
+        return json.loads(Counter(found).most_common(1)[0][0]) if found else [{"url": "/"}]
 
     def _list_paths(self) -> Mapping[str, Any]:
         paths = self._content.get("paths")
