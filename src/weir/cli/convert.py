@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 from weir.cli.output import say
 from weir.compat import convert as converters
 from weir.compat.convert.conversion import Conversion
+from weir.compat.convert.draft import hide_in_words
 from weir.compat.flags import ToolExit
 from weir.compat.study_export import build_study, format_scenario, list_study_notes
 from weir.model.errors import UsageError
@@ -66,8 +67,10 @@ def convert(
     if tool in _FILES:
         asked |= set(_OURS) & set(arguments)
         arguments = [argument for argument in arguments if argument not in _OURS]
+    shown = arguments
     if tool in converters.RECORDS:
         out, arguments = _take_out(out, arguments)
+        shown = hide_in_words(arguments)
     if {"--study", "--command"} <= asked:
         raise UsageError("--command: found together with --study, expected only one of the two")
     try:
@@ -79,7 +82,7 @@ def convert(
         listed = "\n".join(f"  {gap}" for gap in found.gaps)
         problem = f"{tool}: found {len(found.gaps)} parts that weir cannot convert:\n{listed}"
         raise UsageError(problem, hint="add --ignore-unsupported to leave out these parts")
-    text = _format(found, shlex.join([tool, *arguments]), asked, out or _SCENARIO_FILE)
+    text = _format(found, shlex.join([tool, *shown]), asked, out or _SCENARIO_FILE)
     if out is not None:
         _write({out: text} | {str(Path(out).parent / name): content for name, content in found.files.items()})
     elif found.files:

@@ -1,9 +1,10 @@
 """Reads text, JSON and YAML files of other tools. Raises UsageError for a file that cannot be read."""
 
 import json
+import re
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -69,10 +70,16 @@ def _fetch(url: str, what: str) -> str:
 
 
 class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads dates as text, because JSON has no dates."""
+    """Reads YAML 1.2, as OpenAPI asks for: the country NO, the time 12:30 and the date 2026-01-01 are texts."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
 
-_YamlLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"0|[-+]?[1-9][0-9]*", list("-+0123456789")),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789")),
+    ("merge", r"<<", ["<"]),
+):
+    _YamlLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), _first)

@@ -167,16 +167,21 @@ class Secrets:
         self._places.setdefault(variable, {})[where] = None
         return f"{{{{env {variable}}}}}"
 
-    def clean(self, text: str, where: str) -> str:
-        """Replaces each known secret value, and each value in the form of a secret, anywhere in a text."""
+    def clean(self, text: str, where: str | None) -> str:
+        """Replaces each known secret value, and each value in the form of a secret, anywhere in a text. `where`: the place
+        of the text in the scenario, or None for a comment."""
+
+        def write(name: str, value: str) -> str:
+            return "..." if where is None else self.hide(name, value, where)
+
         parts = _PLACEHOLDER.split(text)
         for index in range(0, len(parts), 2):
             for value, name in self._names.items():
                 if len(value) >= _SHORTEST_SECRET and any(map(str.isdigit, value)):
                     for form in dict.fromkeys((value, quote(value, safe=""), json.dumps(value)[1:-1])):
                         if form in parts[index]:
-                            parts[index] = parts[index].replace(form, self.hide(name, value, where))
-            parts[index] = _SECRET_VALUE.sub(lambda match: self.hide("secret", match[0], where), parts[index])
+                            parts[index] = parts[index].replace(form, write(name, value))
+            parts[index] = _SECRET_VALUE.sub(lambda match: write("secret", match[0]), parts[index])
         return "".join(parts)
 
     def lines(self) -> Iterator[str]:
@@ -265,15 +270,19 @@ def hide_secrets(draft: Draft, secrets: Secrets, bill: Bill, choose: Choose = la
     better placeholder than an environment variable, or None. Counts cookies in the bill."""
     kept = []
     for name, value in draft.headers:
-        if name.lower() == "cookie" and "{{" not in value:
-            bill.leave_out("Cookie headers, because each user of the load keeps its own cookies")
+        if name.lower() == "cookie":
+            ours = [one.strip() for one in value.split(";") if re.fullmatch(r"[^={}]+=\{\{[^{}]*\}\}", one.strip())]
+            if ours:
+                kept.append((name, "; ".join(ours)))
+            else:
+                bill.leave_out("Cookie headers, because each user of the load keeps its own cookies")
         elif not _LEFT_OUT_HEADERS.fullmatch(name):
             kept.append((name, value))
 
     def replace_value(found: Field) -> str | None:
         if (chosen := choose(found)) is not None:
             return chosen
-        is_hidden = found.is_secret and _PLACEHOLDER.sub("", found.value).strip()
+        is_hidden = found.is_secret and found.name.lower() != "cookie" and _PLACEHOLDER.sub("", found.value).strip()
         return secrets.hide(found.name or "secret", found.value, draft.where) if is_hidden else None
 
     draft = rewrite(replace(draft, headers=kept), replace_value)
@@ -340,15 +349,16 @@ def build_conversion(
         else:
             steps.append(step)
     if not steps:
-        listed = "\n".join(f"  {line}" for line in bill.lines())
+        listed = "\n".join(f"  {secrets.clean(line, None)}" for line in bill.lines())
         raise UsageError(f"{source}: found no request that weir can send, expected one\n{listed}")
     origin = url or f"{drafts[0].origin}/"
     methods = ", ".join(f"{method} {count}" for method, count in Counter(one.method for one in steps).items())
-    notes = [f"host: {origin}", f"taken: {len(steps)} of {total} requests ({methods})", *bill.lines()]
+    lines = [secrets.clean(line, None) for line in [*bill.lines(), *secrets.lines()]]
+    notes = [f"host: {origin}", f"taken: {len(steps)} of {total} requests ({methods})", *lines]
     content = {key: steps, "feeders": dict(feeders or {}), "capture_bytes": capture_bytes}
     scenario = Scenario.model_validate(content)
     spec = LoadSpec(urls=(origin,), duration_s=_DURATION_S)
-    return Conversion(spec=spec, scenario=scenario, notes=[*notes, *secrets.lines()])
+    return Conversion(spec=spec, scenario=scenario, notes=notes)
 
 
 def build_multipart(fields: Sequence[tuple[str, str]]) -> tuple[str, str]:
@@ -383,3 +393,13 @@ def parse_pair(flag: str) -> Callable[[str], tuple[str, str]]:
         return name, value
 
     return parse
+
+
+def hide_in_words(words: Sequence[str]) -> list[str]:
+    """Returns the words of a command line without secret values such as that of `--var token=VALUE`."""
+
+    def hide(match: re.Match[str]) -> str:
+        return f"{match[1]}=..." if is_secret_name(match[1]) else match[0]
+
+    hidden = [re.sub(r"([\w.-]+)=([^&]*)", hide, word) for word in words]
+    return [re.sub(r"//[^/@]*@", "//", _SECRET_VALUE.sub("...", word)) for word in hidden]

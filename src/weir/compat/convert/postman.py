@@ -94,10 +94,11 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
     reader = _Reader(content, Path(given.file).parent, scope, given.kinds, given.host)
     drafts = reader.read_items()
     if scope.missing:
-        lines = (f"  {name}: {_shorten(places)}" for name, places in scope.missing.items())
-        problem = f"{given.file}: found {len(scope.missing)} variables without a value:\n" + "\n".join(lines)
-        words_ = " ".join(f"--var {name}=..." for name in list(scope.missing)[:3])
-        raise UsageError(problem, hint=f"add {words_} or -e ENVIRONMENT.json")
+        lines = [f"  {name}: {_shorten(places)}" for name, places in scope.missing.items()]
+        lines += [f"  {name}: only the script of {place!r} sets it" for name, place in scope.needed.items()]
+        names = " ".join(f"--var {name}=..." for name in [*scope.missing, *scope.needed][:3])
+        problem = f"{given.file}: found {len(lines)} variables without a value:\n" + "\n".join(lines)
+        raise UsageError(problem, hint=f"add {names} or -e ENVIRONMENT.json")
     bill, secrets = reader.bill, reader.secrets
     if given.host is not None and not drafts and reader.origins:
         choose_origin(reader.origins, given.host, None, given.file)
