@@ -84,6 +84,8 @@ def convert(
         raise UsageError(problem, hint="add --ignore-unsupported to leave out these parts")
     text = _format(found, shlex.join([tool, *shown]), asked, out or _SCENARIO_FILE)
     if out is not None:
+        for note in found.notes[:2] if tool in converters.RECORDS else ():
+            say(sanitize(note))
         _write({out: text} | {str(Path(out).parent / name): content for name, content in found.files.items()})
     elif found.files:
         files = ", ".join(found.files)
@@ -110,7 +112,8 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
         )
     tool = _ALIASES.get(name, name)
     if tool not in converters.TOOLS:
-        raise UsageError(f"TOOL: found {words[0]!r}, expected one of {known}", hint="weir convert --help")
+        hint = f"weir convert har {words[0]}" if name.endswith(".har") else "weir convert --help"
+        raise UsageError(f"TOOL: found {words[0]!r}, expected one of {known}", hint=hint)
     return tool, list(words[1:])
 
 

@@ -118,7 +118,7 @@ def test_a_part_of_a_response_that_a_script_stores_becomes_an_extraction(collect
     ],
 )
 def test_a_script_is_read_and_not_run(text: str, pointers: Any, unknown: set[str], does_more: bool) -> None:
-    script = read_script({"script": {"exec": text.split("\n")}})
+    script = read_script(text)
     assert (script.pointers, script.unknown, script.does_more) == (pointers, unknown, does_more)
 
 

@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import yaml
+from pydantic import ConfigDict
 
 from weir.model.errors import UsageError
+from weir.toml_file import Table
 
 _LARGEST = 512 << 20
 _TIMEOUT_S = 30.0
+
+
+class LooseTable(Table):
+    """Base class of tables in other tools' files. Other keys are fine, and numbers may stand for texts."""
+
+    model_config = ConfigDict(extra="ignore", strict=False, coerce_numbers_to_str=True)
 
 
 def read_text(path: Path, what: str) -> str:

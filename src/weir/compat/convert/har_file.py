@@ -6,22 +6,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
-from weir.compat.convert.documents import read_json
+from weir.compat.convert.documents import LooseTable, read_json
 from weir.model.errors import UsageError
-from weir.toml_file import Table, validate
+from weir.toml_file import validate
 
 _MAX_ERRORS = 5
 
 
-class _Loose(Table):
-    """A part of a HAR file. Browsers add keys, and write null for values that they lack."""
-
-    model_config = ConfigDict(extra="ignore", frozen=False, strict=False, coerce_numbers_to_str=True)
-
-
-class NameValue(_Loose):
+class NameValue(LooseTable):
     """A header, or a field of a form."""
 
     name: str
@@ -29,7 +23,7 @@ class NameValue(_Loose):
     file_name: str | None = Field(default=None, alias="fileName")
 
 
-class PostData(_Loose):
+class PostData(LooseTable):
     """The body of a request, as text or as the fields of a form."""
 
     mime_type: str | None = Field(default=None, alias="mimeType")
@@ -37,7 +31,7 @@ class PostData(_Loose):
     params: list[NameValue] | None = None
 
 
-class Request(_Loose):
+class Request(LooseTable):
     """A request. HTTP/2 adds headers such as `:authority`."""
 
     method: str
@@ -47,7 +41,7 @@ class Request(_Loose):
     body_size: float | None = Field(default=None, alias="bodySize")
 
 
-class Content(_Loose):
+class Content(LooseTable):
     """The body of a response."""
 
     mime_type: str | None = Field(default=None, alias="mimeType")
@@ -64,7 +58,7 @@ class Content(_Loose):
             return ""
 
 
-class Response(_Loose):
+class Response(LooseTable):
     """A response. Status 0: no response came."""
 
     status: int = 0
@@ -77,7 +71,7 @@ class Response(_Loose):
         return value or 0
 
 
-class Entry(_Loose):
+class Entry(LooseTable):
     """A request with its response."""
 
     started: datetime = Field(alias="startedDateTime")
@@ -98,11 +92,11 @@ class Entry(_Loose):
         return self.begins_s + max(0.0, self.time_ms or 0.0) / 1000
 
 
-class _Log(_Loose):
+class _Log(LooseTable):
     entries: list[Entry]
 
 
-class _File(_Loose):
+class _File(LooseTable):
     log: _Log
 
 

@@ -141,7 +141,7 @@ class _Reader:
     ) -> Draft | None:
         resolve = self._document.resolve
         listed = [resolve(one) for holder in (item, operation) for one in holder.get("parameters") or ()]
-        parameters = {(one.get("in"), one["name"]): one for one in listed if isinstance(one.get("name"), str)}
+        parameters = {(str(one.get("in")), one["name"]): one for one in listed if isinstance(one.get("name"), str)}
         declared = {key[1] for key in parameters if key[0] == "path"}
         for extra in re.findall(r"\{([^{}]+)\}", path):
             if extra not in declared:

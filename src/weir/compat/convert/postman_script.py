@@ -5,9 +5,7 @@ to a constant. Both are read. A variable with any other value is known only to t
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 _COMMENT = re.compile(r"/\*.*?\*/|(?<![:\"'])//[^\n]*", re.DOTALL)
 _JSON = r"(?:pm\.response\.json\(\s*\)|JSON\.parse\(\s*(?:responseBody|pm\.response\.text\(\s*\))\s*\))"
@@ -35,11 +33,8 @@ class Script:
     """Whether the script has other statements, such as tests."""
 
 
-def read_script(event: Mapping[str, Any]) -> Script:
-    """Returns the variables that the script of an event sets."""
-    holder = event.get("script")
-    lines = holder.get("exec") if isinstance(holder, dict) else holder
-    text = "\n".join(map(str, lines)) if isinstance(lines, list) else str(lines or "")
+def read_script(text: str) -> Script:
+    """Returns the variables that a script sets."""
     text = _COMMENT.sub("", text)
     script = Script()
     aliases: dict[str, str] = {}
