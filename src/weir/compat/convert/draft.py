@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
-from urllib.parse import quote, unquote_plus, urlsplit
+from urllib.parse import SplitResult, quote, unquote_plus, urlsplit
 
 from pydantic import ValidationError
 
@@ -72,13 +72,21 @@ class Bill:
         return lines + self.notes
 
 
+def parse_url(url: str) -> SplitResult:
+    """Returns the parts of a URL. A text that is no URL has no parts."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
+
+
 def split_url(url: str) -> tuple[str, str]:
     """Returns the origin of a URL, without user and password, and the target: path and query without a fragment.
 
     >>> split_url("HTTPS://ann:pw@Shop.Example:443/a?b=1#top")
     ('https://shop.example', '/a?b=1')
     """
-    parts = urlsplit(url)
+    parts = parse_url(url)
     host = parts.netloc.rpartition("@")[2].lower()
     usual = {"http": ":80", "https": ":443"}.get(parts.scheme.lower(), "")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from urllib.parse import unquote, urlencode, urljoin, urlsplit
+from urllib.parse import unquote, urlencode, urljoin
 
 from weir.compat.convert.conversion import ArgumentParser, Conversion
 from weir.compat.convert.draft import (
@@ -18,6 +18,7 @@ from weir.compat.convert.draft import (
     build_multipart,
     choose_origin,
     hide_secrets,
+    parse_url,
     split_url,
 )
 from weir.compat.convert.har_file import Entry, PostData, read_har
@@ -56,7 +57,7 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
     taken: list[tuple[Draft, Entry]] = []
     for number, entry in enumerate(entries, 1):
         request = entry.request
-        where = f"request {number} {request.method} {urlsplit(request.url).path[:60]}"
+        where = f"request {number} {request.method} {parse_url(request.url).path[:60]}"
         if reason := _find_reason(entry, origin, given.kinds):
             bill.leave_out(*reason)
         elif draft := _read_draft(entry, where, bill):
@@ -72,7 +73,7 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
 
 def _find_reason(entry: Entry, origin: str, kinds: Sequence[str]) -> tuple[str, str] | None:
     """Returns the reason to leave a request out, as a plural, and what to list. Returns None to take the request."""
-    request, status, url = entry.request, entry.response.status, urlsplit(entry.request.url)
+    request, status, url = entry.request, entry.response.status, parse_url(entry.request.url)
     answer_type = (entry.response.content.mime_type or "").lower()
     names = {header.name.lower(): header.value or "" for header in request.headers}
     kind = (entry.resource_type or "").lower()
@@ -224,7 +225,11 @@ def _find_location(draft: Draft, done: Sequence[RecordedResponse]) -> str | None
         return None
     earlier = done[-1]
     value = next((value for value, name in earlier.headers.items() if name.lower() == "location"), None)
-    if value is None or split_url(urljoin(earlier.draft.origin + earlier.draft.target, value))[1] != draft.target:
+    if (
+        value is None
+        or not parse_url(value).path
+        or split_url(urljoin(earlier.draft.origin + earlier.draft.target, value))[1] != draft.target
+    ):
         return None
     variable = f"location_{len(done)}"
     earlier.draft.extract[variable] = Header("Location")

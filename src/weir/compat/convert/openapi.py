@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from weir.compat.convert.conversion import ArgumentParser, Conversion
 from weir.compat.convert.documents import is_url, read_document, read_text
@@ -21,12 +21,15 @@ from weir.compat.convert.draft import (
     hide_secrets,
     is_secret_name,
     parse_pair,
+    parse_url,
     split_url,
 )
 from weir.compat.convert.openapi_values import (
     MISSING,
     Document,
     Placeholder,
+    as_list,
+    as_table,
     flatten,
     has_file,
     write_path,
@@ -140,7 +143,7 @@ class _Reader:
         self, path: str, method: str, item: Mapping[str, Any], operation: Mapping[str, Any], name: str
     ) -> Draft | None:
         resolve = self._document.resolve
-        listed = [resolve(one) for holder in (item, operation) for one in holder.get("parameters") or ()]
+        listed = [resolve(one) for holder in (item, operation) for one in as_list(holder.get("parameters"))]
         parameters = {(str(one.get("in")), one["name"]): one for one in listed if isinstance(one.get("name"), str)}
         declared = {key[1] for key in parameters if key[0] == "path"}
         for extra in re.findall(r"\{([^{}]+)\}", path):
@@ -199,7 +202,7 @@ class _Reader:
         """Adds the body to the draft. Returns the reason if there is no body that weir can send."""
         resolve = self._document.resolve
         if self._is_old:
-            types = operation.get("consumes") or self._content.get("consumes") or ["application/json"]
+            types = as_list(operation.get("consumes") or self._content.get("consumes")) or ["application/json"]
             fields = [one for (place, _), one in parameters.items() if place == "formData"]
             if any(one.get("type") == "file" for one in fields):
                 return "requests with files"
@@ -212,7 +215,7 @@ class _Reader:
                 return None
         else:
             body = resolve(operation.get("requestBody"))
-            is_needed, media = bool(body.get("required")), body.get("content") or {}
+            is_needed, media = bool(body.get("required")), as_table(body.get("content"))
         for media_type in sorted(media, key=_rank):
             if media_type.startswith("multipart/") and has_file(
                 self._document, resolve(media[media_type]).get("schema")
@@ -225,10 +228,10 @@ class _Reader:
 
     def _add_security(self, draft: Draft, operation: Mapping[str, Any]) -> Iterator[str]:
         """Adds the headers of the first way to log in, and yields pairs for the query."""
-        needs = operation.get("security", self._content.get("security")) or [{}]
+        needs = as_list(operation.get("security", self._content.get("security"))) or [{}]
         holder = self._content if self._is_old else self._document.resolve(self._content.get("components"))
-        schemes = holder.get("securityDefinitions" if self._is_old else "securitySchemes") or {}
-        for scheme_name in {} if {} in needs else needs[0]:
+        schemes = as_table(holder.get("securityDefinitions" if self._is_old else "securitySchemes"))
+        for scheme_name in {} if {} in needs else as_table(needs[0]):
             scheme = self._document.resolve(schemes.get(scheme_name))
             kind, label = scheme.get("type"), str(scheme.get("name", scheme_name))
             way = "basic" if kind == "basic" else str(scheme.get("scheme", "bearer")).lower()
@@ -247,7 +250,7 @@ class _Reader:
         """Returns the URL before the paths. --host replaces scheme and host, and the base path if it has a path."""
         content = self._content
         if self._is_old:
-            scheme = next(iter(content.get("schemes") or ["https"]))
+            scheme = next(iter(as_list(content.get("schemes"))), "https")
             url = f"{scheme}://{content['host']}" if content.get("host") else ""
             url += str(content.get("basePath") or "/")
         else:
@@ -257,8 +260,8 @@ class _Reader:
         if host is not None:
             if not is_url(host):
                 raise UsageError(f"--host: found {host!r}, expected a URL such as http://127.0.0.1:8000")
-            url = host if urlsplit(host).path.strip("/") else host.rstrip("/") + split_url(url)[1]
-        if not is_url(url) or not urlsplit(url).netloc or "{" in url:
+            url = host if parse_url(host).path.strip("/") else host.rstrip("/") + split_url(url)[1]
+        if not is_url(url) or not parse_url(url).netloc or "{" in url:
             place = "host" if self._is_old else "servers"
             problem = f"{source}: {place}: found {url!r}, expected a URL with a host"
             raise UsageError(problem, hint="add --host http://127.0.0.1:8000")
@@ -273,23 +276,22 @@ class _Reader:
         return json.loads(Counter(found).most_common(1)[0][0]) if found else [{"url": "/"}]
 
     def _list_paths(self) -> Mapping[str, Any]:
-        paths = self._content.get("paths")
-        return paths if isinstance(paths, dict) else {}
+        return as_table(self._content.get("paths"))
 
     def _read_server(self, servers: Any) -> str:
-        server = servers[0] if isinstance(servers, list) and isinstance(servers[0], dict) else {}
+        server = as_table(next(iter(as_list(servers)), None))
         url = str(server.get("url") or "/")
-        for name, variable in (server.get("variables") or {}).items():
+        for name, variable in as_table(server.get("variables")).items():
             value = self._values.get(name, self._document.resolve(variable).get("default"))
             self.used.add(name)
             url = url if value is None else url.replace(f"{{{name}}}", str(value))
-        return url
+        # `urljoin` raises an exception for a text that is no URL.
+        return url if parse_url(url).path or parse_url(url).netloc else "/"
 
 
 def _list_statuses(operation: Mapping[str, Any]) -> list[int]:
     """Returns the statuses from 200 to 299 of an operation. YAML may read a status as a number."""
-    responses = operation.get("responses")
-    found = [str(one) for one in responses] if isinstance(responses, dict) else []
+    found = list(map(str, as_table(operation.get("responses"))))
     return [] if "2XX" in map(str.upper, found) else [int(one) for one in found if re.fullmatch(r"2\d\d", one)]
 
 

@@ -81,10 +81,10 @@ class Document:
         if (found := self._find_example(schema)) is not MISSING:
             return found
         for key in ("oneOf", "anyOf"):
-            for one in schema.get(key) or ():
+            for one in as_list(schema.get(key)):
                 if (found := self._find_in_schema(one, within)) is not MISSING:
                     return found
-        if parts := [self._find_in_schema(one, within) for one in schema.get("allOf") or ()]:
+        if parts := [self._find_in_schema(one, within) for one in as_list(schema.get("allOf"))]:
             tables = [part for part in parts if isinstance(part, dict)]
             own = self._find_object(schema, within) if "properties" in schema else {}
             if len(tables) < len(parts) or own is MISSING:
@@ -98,18 +98,27 @@ class Document:
     def _find_object(self, schema: Mapping[str, Any], within: tuple[int, ...]) -> Any:
         """Returns an object with all required properties, and with those optional ones that have an example."""
         found: dict[str, Any] = {}
-        required = schema.get("required")
-        needed = set(required) if isinstance(required, list) else set()
-        for name, property_ in schema["properties"].items():
+        needed = set(map(str, as_list(schema.get("required"))))
+        for name, property_ in as_table(schema["properties"]).items():
             value = self._find_in_schema(property_, within)
             if value is not MISSING and (name in needed or "example" in self.resolve(property_)):
                 found[name] = value
         return found if found and needed <= found.keys() else MISSING
 
 
+def as_table(value: Any) -> dict[str, Any]:
+    """Returns the value, or an empty table if the file has something else there."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Returns the value, or an empty list if the file has something else there."""
+    return value if isinstance(value, list) else []
+
+
 def has_file(document: Document, schema: Any) -> bool:
     """Returns whether a form has a field for a file."""
-    properties = document.resolve(schema).get("properties") or {}
+    properties = as_table(document.resolve(schema).get("properties"))
     fields = [document.resolve(one) for one in properties.values()]
     fields += [document.resolve(one.get("items")) for one in fields]
     return any(one.get("format") == "binary" or "contentMediaType" in one for one in fields)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from weir.compat.convert.conversion import ArgumentParser, Conversion
 from weir.compat.convert.draft import (
@@ -21,6 +21,7 @@ from weir.compat.convert.draft import (
     is_host,
     is_secret_name,
     parse_pair,
+    parse_url,
     split_url,
 )
 from weir.compat.convert.har_values import name_variable
@@ -221,10 +222,8 @@ class _Reader:
             before = re.sub(rf"(?<=/):{re.escape(variable.name)}(?=/|$)", new, before)
         filled = self._fill(before + mark + query, place)
         filled = filled if "://" in filled else f"http://{filled}"
-        try:
-            host = urlsplit(filled).netloc
-        except ValueError:
-            raise _Refused("requests whose URL has no valid host") from None
+        if not (host := parse_url(filled).netloc):
+            raise _Refused("requests whose URL has no valid host")
         if "{{" in host:
             raise _Refused("requests to a host that is known only at run time")
         return split_url(filled)
@@ -324,7 +323,8 @@ class _Reader:
         places = scope.missing.setdefault(name, [])
         if place.name not in places:
             places.append(place.name)
-        return ""
+        # weir refuses the collection in the end, so any text is fine here.
+        return "missing"
 
 
 def _quote(text: str) -> str:
