@@ -204,6 +204,13 @@ def test_a_value_of_an_earlier_response_is_extracted_and_pointed_out(record: Rec
     assert any("check that each is really the same value" in note for note in found.notes)
 
 
+def test_a_value_at_no_clear_place_is_pointed_out(record: Record) -> None:
+    found = record(entry("GET", f"{SHOP}/", text="4815162342"), entry("GET", f"{SHOP}/item/4815162342"))
+    assert any(
+        "GET /item/4815162342 sends in its path is also in the response of request 1" in note for note in found.notes
+    )
+
+
 def test_a_header_that_repeats_a_cookie_is_pointed_out(record: Record) -> None:
     headers = {"Cookie": f"XSRF-TOKEN={SECRET}%3D; a=b", "X-XSRF-TOKEN": f"{SECRET}="}
     found = record(entry("POST", f"{SHOP}/a", headers=headers))
@@ -221,6 +228,11 @@ def test_the_user_pauses_between_pages_and_not_between_parallel_requests(record:
     assert found.scenario is not None
     thinks = [step.think and step.think.constant_s for step in found.scenario.steps]
     assert thinks == [None, 4.0, None]
+    assert [step.name for step in found.scenario.steps] == [
+        "page 1 / GET /1",
+        "page 1 / GET /1.json",
+        "page 2 / GET /2",
+    ]
     assert any("pauses of the recorded user: 1" in note for note in found.notes)
 
 

@@ -108,6 +108,8 @@ class Draft:
     body: str | None = None
     name: str = ""
     """The step's name. Empty: the method and the path."""
+    group: str = ""
+    """The page of the request, for a step without a name."""
     status: Sequence[int] = ()
     """The expected statuses. Empty: every status below 400."""
     think_s: float = 0.0
@@ -337,7 +339,8 @@ def build_conversion(
     steps: list[Step] = []
     names: Counter[str] = Counter()
     for draft in drafts:
-        name = draft.name or f"{draft.method} {draft.target.partition('?')[0]}"
+        group = f"{draft.group} / " if draft.group else ""
+        name = draft.name or f"{group}{draft.method} {draft.target.partition('?')[0]}"
         names[name] += 1
         try:
             list(pieces("".join(value for _, value in draft.headers)))

@@ -54,6 +54,7 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
     origin = choose_origin(origins, given.host, split_url(first.request.url)[0], given.file)
     if given.host is None and len(set(origins)) > 1:
         bill.notes.append("the host is that of the first page; --host chooses another")
+    pages = list(dict.fromkeys(entry.page for entry in entries))
     taken: list[tuple[Draft, Entry]] = []
     for number, entry in enumerate(entries, 1):
         request = entry.request
@@ -61,6 +62,7 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
         if reason := _find_reason(entry, origin, given.kinds):
             bill.leave_out(*reason)
         elif draft := _read_draft(entry, where, bill):
+            draft.group = f"page {pages.index(entry.page) + 1}" if len(pages) > 1 else ""
             taken.append((draft, entry))
     _add_pauses(taken, entries, bill)
     secrets = Secrets()
@@ -188,7 +190,8 @@ def _replace_values(taken: Sequence[tuple[Draft, Entry]], secrets: Secrets, bill
         nonlocal capture_bytes
         if not found.value or not (found.is_secret or is_id(found.value)):
             return None
-        for earlier in reversed(done):
+        holders = [one for one in reversed(done) if one.has(found.value)]
+        for earlier in holders:
             if (place := earlier.find(found.value)) is None:
                 continue
             source = earlier.draft
@@ -200,6 +203,9 @@ def _replace_values(taken: Sequence[tuple[Draft, Entry]], secrets: Secrets, bill
                 capture_bytes = max(capture_bytes, len(earlier.text.encode()))
             lines[f"{{{{{name}}}}} comes from the response of {source.where}; {draft.where} sends it"] += 1
             return f"{{{{{name}}}}}"
+        if holders:
+            at = holders[0].draft.where
+            lines[f"a value that {draft.where} sends in its {found.place} is also in the response of {at}"] += 1
         return None
 
     for draft, entry in taken:

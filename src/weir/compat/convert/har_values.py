@@ -16,6 +16,7 @@ _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 """The special characters in Rust's regular expressions."""
 _ID = re.compile(r"(?=[^a-zA-Z]*\d)(?!(?:19|20)\d\d$)\d{4,18}|(?=.*\d)(?=.*[a-zA-Z])[\w-]{8,}", re.ASCII)
 """A number of at least four digits that is no year, or at least eight letters and digits."""
+_WORD = re.compile(r"[\w-]+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _RESERVED = ("int", "word", "csv", "json", "seq", "uuid", "env")
 
@@ -31,9 +32,12 @@ class RecordedResponse:
     """A dict from value to name of each header."""
     pointers: dict[str, str] = field(default_factory=dict)
     """A dict from value to JSON pointer of each text and number in the body."""
+    words: set[str] = field(default_factory=set)
+    """The words of the body and of the headers. A look-up here is faster than a search in the text."""
 
     def __post_init__(self) -> None:
         self.text = self.response.content.decode()[:_LONGEST_TEXT]
+        self.words = set(_WORD.findall("\n".join([self.text, *(one.value or "" for one in self.response.headers)])))
         self.headers = {one.value: one.name for one in self.response.headers if one.value}
         if self.text.lstrip()[:1] in ("{", "["):
             try:
@@ -41,6 +45,11 @@ class RecordedResponse:
                     self.pointers.setdefault(value, pointer)
             except (ValueError, RecursionError):
                 pass
+
+    def has(self, value: str) -> bool:
+        """Returns whether a value is in this response, between characters that are no part of a word."""
+        words = _WORD.findall(value)
+        return all(word in self.words for word in words) if words else value in self.text
 
     def find(self, value: str) -> Extract | None:
         """Returns the place of a value in this response. None if the value is missing or has no clear place."""
