@@ -16,7 +16,7 @@ from pydantic import Field, field_validator, model_validator
 
 from weir.model.errors import UsageError
 from weir.model.load import Method
-from weir.model.template import pieces
+from weir.model.template import fill_environment, pieces
 from weir.toml_file import Table, read_toml, validate
 
 DEFAULT_CAPTURE_BYTES = 64 * 1024
@@ -170,9 +170,10 @@ def read_scenario(path: Path) -> dict[str, Any]:
 def parse_scenario(content: dict[str, Any], path: Path, *, below: str = "") -> dict[str, Any]:
     """Returns the key `scenario` of the engine's plan. `content`: a table of the TOML file `path`. Feeder files are
     relative to the folder of `path`. Messages show `below` before each key. Raises UsageError if the scenario is not
-    valid, or if a feeder's file does not exist."""
+    valid, if a feeder's file does not exist, or if an environment variable of `{{env NAME}}` is missing."""
     plan = validate(Scenario, content, path=path, below=below).to_plan(path.parent)
     for name, feeder in plan["feeders"].items():
         if not Path(feeder["file"]).is_file():
             raise UsageError(f"{path}: {below}feeders.{name}.file: found {feeder['file']}, expected a file that exists")
+    fill_environment(plan, str(path))
     return plan

@@ -1,5 +1,6 @@
 """`weir study check` and `weir load` accept the output of `weir convert`; input that it cannot read is reported."""
 
+import json
 import re
 import shlex
 import tomllib
@@ -220,3 +221,29 @@ def test_a_scenario_is_written_so_that_it_is_read_back(tmp_path: Path) -> None:
     shop = Scenario.model_validate(tomllib.loads(found.group(1)))
     (tmp_path / "again.toml").write_text(format_scenario(shop))
     assert read_scenario(tmp_path / "again.toml") == read_scenario(tmp_path / "shop.toml")
+
+
+COLLECTION = {"item": [{"name": "a", "request": {"url": "http://127.0.0.1:8000/?token=s3cr3t-77"}}]}
+
+
+def test_the_scenario_of_a_collection_runs_and_shows_no_secret(
+    convert: Convert, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("c.json").write_text(json.dumps(COLLECTION))
+    convert("postman", "c.json", "--var", "password=s3cr3t-88", "-o", "c.toml")
+    text = Path("c.toml").read_text()
+    made = "# Made by weir convert of: postman c.json --var password=...\n# - host: http://127.0.0.1:8000/\n"
+    assert text.startswith(made)
+    assert "# weir load http://127.0.0.1:8000/ -d 10s --scenario c.toml\n" in text
+    assert "s3cr3t" not in text
+    monkeypatch.setenv("TOKEN", "x")
+    assert read_scenario(Path("c.toml"))["steps"][0]["path"] == "/?token={{env TOKEN}}"
+
+
+def test_an_unknown_form_is_answered_with_the_possible_ones(convert: Convert) -> None:
+    with pytest.raises(UsageError, match=r"found 'insomnia', expected one of wrk, .*, har, openapi, postman"):
+        convert("insomnia", "a.json")
+    with pytest.raises(UsageError) as error:
+        convert("shop.har")
+    assert error.value.hint == "weir convert har shop.har"

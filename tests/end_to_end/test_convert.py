@@ -97,3 +97,32 @@ def test_what_cannot_be_said_ends_with_2_unless_it_is_to_be_left_out(tmp_path: P
     assert (done.returncode, done.stdout) == (2, "")
     assert "found 'script.js', a k6 script, expected one of wrk, wrk2, hey, ab, jmx, locust" in done.stderr
     assert "try: k6 run" in done.stderr
+
+
+def test_a_recording_runs_as_a_scenario_with_its_token_and_a_secret_of_the_environment(
+    tmp_path: Path, weir: Weir, serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = json.dumps({"order": "Zk81kd93ma", "password": "recorded-pw-1"})
+    host = serve("echo")
+
+    def entry(path: str, text: str) -> dict[str, object]:
+        request = {"method": "POST", "url": f"http://{host}{path}", "headers": [], "postData": {"text": text}}
+        answer = {"status": 200, "headers": [], "content": {"mimeType": "application/json", "text": text}}
+        return {"startedDateTime": f"2026-03-01T10:00:0{len(path)}Z", "time": 5, "request": request, "response": answer}
+
+    entries = [entry("/a", body), entry("/bb", json.dumps({"order": "Zk81kd93ma"}))]
+    (tmp_path / "shop.har").write_text(json.dumps({"log": {"entries": entries}}))
+    done = weir("convert", "har", "shop.har", "-o", "scenario.toml")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "scenario.toml").read_text()
+    assert "recorded-pw-1" not in text
+    assert "{{order}}" in text
+    line = load_line(text)
+    done = weir(*line, "-n", "40", "--out", "kept.weir")
+    assert done.returncode == 2
+    assert "PASSWORD: steps[0].body" in done.stderr
+    monkeypatch.setenv("PASSWORD", "given-at-run-time")
+    done = weir(*line, "-n", "40", "--json", "-", "--out", "kept.weir")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["requests"]["ok"] == 40
+    assert b"given-at-run-time" not in (tmp_path / "kept.weir").read_bytes()

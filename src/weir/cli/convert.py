@@ -12,16 +12,17 @@ from typer.core import TyperCommand
 from weir.cli.output import say
 from weir.compat import convert as converters
 from weir.compat.convert.conversion import Conversion
+from weir.compat.convert.draft import hide_in_words
 from weir.compat.flags import ToolExit
 from weir.compat.study_export import build_study, format_scenario, list_study_notes
 from weir.model.errors import UsageError
 from weir.model.sanitize import sanitize
 
-_FILES = ("jmx", "locust")
-"""Names of the tools that describe loads in files: JMeter and Locust. The other tools have only command lines."""
+_FILES = ("jmx", "locust", *converters.RECORDS)
+"""Forms of files. The other tools have only command lines."""
 _ALIASES = {"jmeter": "jmx"}
 _OURS = ("--study", "--command", "--ignore-unsupported")
-"""Flags of `weir convert` that may also follow `jmx` or `locust`, because JMeter and Locust have no such flags."""
+"""Flags of `weir convert` that may also follow the name of a form, because no form has such flags."""
 _SCENARIO_FILE = "scenario.toml"
 
 
@@ -36,7 +37,7 @@ def convert(
         list[str],
         Argument(
             metavar="TOOL...",
-            help="wrk, wrk2, hey, ab, jmx or locust, and the tool's arguments. Or one quoted command line with both.",
+            help="har, openapi, postman, jmx or locust, and a file. Or wrk, wrk2, hey or ab, and the tool's arguments.",
         ),
     ],
     study: Annotated[bool, Option("--study", help="Print a study, even if users send several requests.")] = False,
@@ -48,17 +49,28 @@ def convert(
         str | None, Option("-o", "--out", metavar="FILE", help="Write to this new file instead of standard output.")
     ] = None,
 ) -> None:
-    """Convert another tool's command line, locustfile or test plan to a study, a scenario or a weir load command.
+    """Convert a recording, an API description, a collection, a test plan or a command line to a scenario or a study.
 
-    Write weir's flags before the tool's name. If a part cannot be converted, weir lists the part and exits with 2.
+    weir convert har FILE [--host HOST] [--with assets|failures|deletes]
 
-    Example: weir convert wrk -t12 -c400 -d30s --latency http://127.0.0.1:8000/
+    weir convert openapi FILE|URL [--host URL] [--set NAME=VALUE] [--csv FILE] [--with writes|deletes|deprecated]
+
+    weir convert postman FILE [-e ENVIRONMENT] [--var NAME=VALUE] [--host HOST] [--with deletes]
+
+    Write weir's flags before the name of another tool. If a part cannot be converted, weir lists the part and exits
+    with 2.
+
+    Example: weir convert har shop.har -o shop.toml
     """
     tool, arguments = _split(words)
     asked = {flag for flag, given in zip(_OURS, (study, command, ignore_unsupported), strict=True) if given}
     if tool in _FILES:
         asked |= set(_OURS) & set(arguments)
         arguments = [argument for argument in arguments if argument not in _OURS]
+    shown = arguments
+    if tool in converters.RECORDS:
+        out, arguments = _take_out(out, arguments)
+        shown = hide_in_words(arguments)
     if {"--study", "--command"} <= asked:
         raise UsageError("--command: found together with --study, expected only one of the two")
     try:
@@ -70,8 +82,10 @@ def convert(
         listed = "\n".join(f"  {gap}" for gap in found.gaps)
         problem = f"{tool}: found {len(found.gaps)} parts that weir cannot convert:\n{listed}"
         raise UsageError(problem, hint="add --ignore-unsupported to leave out these parts")
-    text = _format(found, shlex.join([tool, *arguments]), asked, out or _SCENARIO_FILE)
+    text = _format(found, shlex.join([tool, *shown]), asked, out or _SCENARIO_FILE)
     if out is not None:
+        for note in found.notes[:2] if tool in converters.RECORDS else ():
+            say(sanitize(note))
         _write({out: text} | {str(Path(out).parent / name): content for name, content in found.files.items()})
     elif found.files:
         files = ", ".join(found.files)
@@ -98,8 +112,18 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
         )
     tool = _ALIASES.get(name, name)
     if tool not in converters.TOOLS:
-        raise UsageError(f"TOOL: found {words[0]!r}, expected one of {known}", hint="weir convert --help")
+        hint = f"weir convert har {words[0]}" if name.endswith(".har") else "weir convert --help"
+        raise UsageError(f"TOOL: found {words[0]!r}, expected one of {known}", hint=hint)
     return tool, list(words[1:])
+
+
+def _take_out(out: str | None, arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Returns the value of -o or --out after the name of a form, and the other arguments."""
+    for flag in ("-o", "--out"):
+        if flag in arguments[:-1]:
+            at = arguments.index(flag)
+            return arguments[at + 1], [*arguments[:at], *arguments[at + 2 :]]
+    return out, list(arguments)
 
 
 def _format(found: Conversion, source: str, asked: set[str], scenario_file: str) -> str:

@@ -10,6 +10,7 @@ from weir.generators.handle import LoadHandle, LoadSource
 from weir.model.errors import GeneratorError, TargetError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
+from weir.model.template import fill_environment
 
 if TYPE_CHECKING:
     # `EngineLoad._take` imports this module late, at run time.
@@ -35,8 +36,11 @@ class EngineLoad(LoadHandle):
         self._on_record = on_record
         self._end: LoadEnd | None = None
         self._finished = threading.Event()
+        content = plan.to_json()
+        if plan.scenario is not None:
+            content["scenario"] = fill_environment(plan.scenario)
         self._process = start(["load"], on_record=self._take, on_end=self._finished.set)
-        self._process.write_line(plan.to_json())
+        self._process.write_line(content)
 
     @property
     def pid(self) -> int:

@@ -1,17 +1,20 @@
-"""Converts command lines, test plans and locustfiles of other tools into weir loads."""
+"""Converts command lines, test plans, locustfiles, recordings, API descriptions and collections into weir loads."""
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from weir.compat.convert.conversion import Conversion
 
+RECORDS = ("har", "openapi", "postman")
+"""The forms of files that describe requests, but no load."""
 _MODULES = dict.fromkeys(("wrk", "wrk2", "hey", "ab"), "command_line") | {"jmx": "jmx", "locust": "locustfile"}
+_MODULES |= {form: form for form in RECORDS}
 TOOLS = tuple(_MODULES)
-"""The tools whose loads weir can convert."""
+"""The tools and the forms of files that weir can convert."""
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
-    """Converts the load that `tool`, one of `TOOLS`, would run with the flags and arguments `words`.
+    """Converts what `tool`, one of `TOOLS`, would send with the flags and arguments `words`.
 
     Raises:
         UsageError: `words` are invalid, or weir cannot read a file that `words` name.
