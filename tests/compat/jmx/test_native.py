@@ -11,7 +11,7 @@ import pytest
 from tests.compat.jmx.conftest import Read
 from tests.support.jmx import assertion, constant_timer, data_set, element, get, group, plan, uniform_timer
 from weir.compat.jmx.native import NativeLoad, list_native_loads
-from weir.compat.jmx.read import read_test_plan
+from weir.compat.jmx.read import read_plan
 from weir.compat.study_export import format_scenario
 from weir.model.load import ClosedLoad, Profile, Request, Think, value_at
 from weir.scenario import read_scenario
@@ -42,10 +42,10 @@ def test_the_studys_settings_are_what_its_plans_say_unless_properties_say_otherw
     name: str, threads: float, ramp_s: float, asked: int
 ) -> None:
     path = STUDIES / f"mvc-vs-webflux-{name}.jmx"
-    (article,) = list_native_loads(read_test_plan(path, {}))
+    (article,) = list_native_loads(read_plan(path, {}))
     assert article.plan.load == ClosedLoad(((0.0, 0.0), (ramp_s, threads)), requests_per_user=asked)
     properties = {"threads": "20", "ramp": "1", "loops": "3", "host": "localhost", "port": "1234"}
-    (scaled,) = list_native_loads(read_test_plan(path, properties))
+    (scaled,) = list_native_loads(read_plan(path, properties))
     assert scaled.plan.load == ClosedLoad(((0.0, 0.0), (1.0, 20.0)), requests_per_user=3)
     assert scaled.plan.request == Request("GET", "http://localhost:1234")
 
@@ -167,7 +167,7 @@ def test_a_feeders_file_has_the_columns_that_requests_use(read: Read, tmp_path: 
 
 
 def test_the_scenario_and_the_command_line_say_the_same_load(tmp_path: Path) -> None:
-    (native,) = list_native_loads(read_test_plan(SHOP, {"threads": "7", "port": "8123"}))
+    (native,) = list_native_loads(read_plan(SHOP, {"threads": "7", "port": "8123"}))
     assert native.scenario_file == "customers.toml"
     (tmp_path / native.scenario_file).write_text(format_scenario(native.scenario))
     for name, content in native.files.items():

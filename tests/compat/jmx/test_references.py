@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import weir.compat.jmx.references
 from weir.compat.jmx.references import parse, write_template
 from weir.compat.jmx.scope import Scope
+from weir.compat.jmx.test_plan import DataSet
 from weir.compat.jmx.tree import Element
 
 ELEMENT = Element("HTTPSamplerProxy", {}, line=1)
@@ -17,10 +18,11 @@ ELEMENT = Element("HTTPSamplerProxy", {}, line=1)
 def scope(problems: list[str]) -> Scope:
     """Returns a scope that adds its reports about `ELEMENT` to `problems`."""
     return Scope(
-        lambda element, problem: problems.append(problem),
+        lambda element, why, what: problems.append(f"{what}: {why}"),
         properties={"threads": "20", "empty": ""},
+        root=Element("TestPlan", {}, line=1),
         variables={"host": "example.org", "user": "ada"},
-        columns={"id": ("users", "id"), "user": ("users", "user")},
+        data_sets=[DataSet("users", ("id", "user"), (("1", "ada"),))],
     )
 
 

@@ -4,6 +4,7 @@ In the file, a `hashTree` with the child elements follows each element. weir doe
 (and so every entity), a deep tree and a huge file.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,6 +58,16 @@ class Element:
         """Returns the items of a collection property; empty without the property."""
         found = self.find_property(name)
         return [] if found is None else found.children
+
+    def walk(self) -> Iterator["Element"]:
+        """Yields the enabled elements below this element in the test plan, at all levels."""
+        for below in self.below:
+            yield below
+            yield from below.walk()
+
+    def has_text(self, pattern: re.Pattern[str]) -> bool:
+        """Returns whether `pattern` matches a part of a property's text, at any level."""
+        return any(pattern.search(child.text) or child.has_text(pattern) for child in self.children)
 
 
 class Argument(NamedTuple):
