@@ -19,6 +19,8 @@ class Complaint(NamedTuple):
     """The kind of an element, or the variable, function, property or file that is the problem."""
     why: str
     line: int
+    name: str
+    """The name that the author of the plan gave the element."""
 
 
 class NotExactError(UsageError):
@@ -42,9 +44,12 @@ class NotExactError(UsageError):
 
 def _list_bill(complaints: Sequence[Complaint]) -> list[str]:
     """Returns a line for each kind of complaint, the most frequent first."""
-    first: dict[tuple[str, str], int] = {}
+    first: dict[tuple[str, str], Complaint] = {}
     for one in sorted(complaints, key=lambda one: one.line):
-        first.setdefault(one[:2], one.line)
-    counts = Counter(one[:2] for one in complaints)
-    kinds = sorted(first, key=lambda kind: (-counts[kind], first[kind]))
-    return [sanitize(f"{kind[0]} {counts[kind]}, first at line {first[kind]}: {kind[1]}") for kind in kinds]
+        first.setdefault((one.what, one.why), one)
+    counts = Counter((one.what, one.why) for one in complaints)
+    kinds = sorted(first, key=lambda kind: (-counts[kind], first[kind].line))
+    return [
+        sanitize(f"{kind[0]} {counts[kind]}, first at line {first[kind].line} ({first[kind].name!r}): {kind[1]}")
+        for kind in kinds
+    ]

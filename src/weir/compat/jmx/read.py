@@ -31,7 +31,7 @@ def read_plan(path: Path, properties: Mapping[str, str]) -> ExactPlan:
     found: dict[tuple[int, str, str], Complaint] = {}
 
     def report(element: Element, why: str, what: str) -> None:
-        found.setdefault((id(element), why, what), Complaint(what, why, element.line))
+        found.setdefault((id(element), why, what), Complaint(what, why, element.line, element.name))
 
     groups = _read_groups(root, path.parent, Scope(report, properties, root))
     if not groups:
@@ -147,6 +147,8 @@ def _unroll(controller: Element, scope: Scope) -> Iterator[_Found]:
     found = list(_list_samplers(controller.below, scope.within(controller.below)))
     loops = 1
     if controller.kind == "LoopController":
+        if not controller.flag("LoopController.continue_forever"):
+            scope.report(controller, "found continue_forever off: JMeter loops only in the first iteration of a user")
         loops = scope.number(controller, "LoopController.loops", "1")
         if loops < 0 or loops * len(found) > _MOST_SAMPLERS:
             written = "endless" if loops < 0 else str(loops)

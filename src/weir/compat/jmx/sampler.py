@@ -83,6 +83,8 @@ def read_sampler(element: Element, scope: Scope) -> Sampler | None:
         path = join_texts([path, ("&" if has_query else "?",), query])
     path = _normalize(element, scope, path)
     headers, closes = _read_headers(scope)
+    if (host := headers.pop("host", None)) and host[1] != (origin.partition("://")[2],):
+        scope.report(element, f"found a header Host of another server than {origin}, expected none")
     if content_type:
         headers.setdefault("content-type", ("Content-Type", (f"{content_type}; charset=UTF-8",)))
     texts = (path, body, *(value for _, value in headers.values()))
@@ -110,8 +112,8 @@ def read_sampler(element: Element, scope: Scope) -> Sampler | None:
         origin=origin,
         path=path,
         headers=tuple(headers.values()),
-        # The engine writes the length of an empty body for POST, PUT and PATCH without being asked.
-        body=body if body or method == "DELETE" else None,
+        # With an empty body, the engine writes a length of 0, as JMeter does.
+        body=body if content_type else None,
         delay=_add_timers(scope),
         assertions=tuple(assertions),
         statuses=statuses,
@@ -210,7 +212,7 @@ def _write_query(element: Element, scope: Scope, parameters: Sequence[_Parameter
             _check_values(element, scope, piece, _IN_ENCODED_QUERY)
         return encode_for_form(piece) if is_encoded and isinstance(piece, str) else piece
 
-    return _write_pairs(parameters, encode)
+    return _write_pairs(parameters, encode, equals=None)
 
 
 def _write_form(element: Element, scope: Scope, parameters: Sequence[_Parameter]) -> Text:
@@ -230,15 +232,18 @@ def _write_form(element: Element, scope: Scope, parameters: Sequence[_Parameter]
         column += " encoded" if is_encoded else " encoded again"
         return Placeholder(f"csv {data_set}.{column}", piece.written, (data_set, column))
 
-    return _write_pairs(parameters, encode)
+    return _write_pairs(parameters, encode, equals="=")
 
 
-def _write_pairs(parameters: Sequence[_Parameter], encode: Callable[[Piece, bool], Piece]) -> Text:
+def _write_pairs(
+    parameters: Sequence[_Parameter], encode: Callable[[Piece, bool], Piece], *, equals: str | None
+) -> Text:
+    """Joins names and values. `equals` stands between the two; None: the text that the plan has for each parameter."""
     texts: list[Text] = []
     for argument, *pair in parameters:
         name, value = (tuple(encode(piece, argument.is_encoded) for piece in text) for text in pair)
         texts += [("&",)] if texts else []
-        texts += [name, (argument.equals or ("=" if value else ""),), value]
+        texts += [name, (argument.equals if equals is None else equals,), value]
     return join_texts(texts)
 
 

@@ -97,7 +97,9 @@ class Scope:
                 return default
             case "__P" | "__property", [key, *_]:
                 taken = "1" if name == "__P" else key
-                self.report(element, f"this property is not set, and JMeter takes {taken!r}: add -J{key}=...", key)
+                self.report(
+                    element, f"this property is not set, and JMeter takes {taken!r}: add -J{key}=...", f"-J{key}"
+                )
                 return written
             case "__V", [key]:
                 return self._resolve_variable(element, key, written)
@@ -123,7 +125,9 @@ class Scope:
     def _explain_unknown(self, name: str) -> str:
         # An extractor or script has the name in a property, between separators or quotes.
         pattern = re.compile(rf"""(?:^|[\s,;"']){re.escape(name)}(?:$|[\s,;"'])""")
-        others = (one for one in self.root.walk() if not (is_scoped(one) or one.kind.startswith("HTTPSampler")))
+        others = (
+            one for one in self.root.walk() if not (is_scoped(one) or one.kind in ("HTTPSamplerProxy", "Arguments"))
+        )
         setter = next((one for one in others if one.has_text(pattern)), None)
         if setter is None:
             return "nothing that the engine supports sets this variable"

@@ -78,7 +78,7 @@ class Argument(NamedTuple):
     is_encoded: bool
     """Whether JMeter percent-encodes name and value for the request (`URL Encode?`)."""
     equals: str
-    """The text between name and value: `=` or nothing."""
+    """The text between name and value in a query: `=` or nothing."""
 
 
 def list_arguments(holder: Element | None) -> list[Argument]:
@@ -88,7 +88,7 @@ def list_arguments(holder: Element | None) -> list[Argument]:
             item.value("Argument.name", item.attributes.get("name", "")),
             item.value("Argument.value"),
             item.flag("HTTPArgument.always_encode"),
-            item.value("Argument.metadata", "=") if item.flag("HTTPArgument.use_equals", default=True) else "",
+            item.value("Argument.metadata"),
         )
         for item in ([] if holder is None else holder.items("Arguments.arguments"))
     ]
