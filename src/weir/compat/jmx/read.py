@@ -18,7 +18,7 @@ _MOST_SAMPLERS = 10_000
 _CONTROLLERS = frozenset(["GenericController", "RecordingController", "LoopController"])
 _WITHOUT_LOAD = frozenset(["TestFragmentController", "WorkBench", "HttpMirrorControl", "ProxyControl", "Arguments"])
 """Elements that send no requests by themselves."""
-_LISTENERS = ("ResultCollector", "Visualizer", "Summariser", "BackendListener")
+_LISTENERS = ("ResultCollector", "Visualizer", "Summariser", "Listener")
 """The kind of a listener ends with one of these words. Listeners send no requests."""
 
 
@@ -34,7 +34,7 @@ def read_plan(path: Path, properties: Mapping[str, str]) -> ExactPlan:
         found.setdefault((id(element), why, what), Complaint(what, why, element.line, element.name))
 
     groups = _read_groups(root, path.parent, Scope(report, properties, root))
-    if not groups:
+    if not groups and not found:
         report(root, "found no thread group with threads, loops and HTTP requests, expected at least one", root.kind)
     if found:
         samplers = sum(element.kind.startswith("HTTPSampler") for element in root.walk())
