@@ -52,7 +52,19 @@ def test_the_studys_settings_are_what_its_plans_say_unless_properties_say_otherw
 
 def test_loops_count_all_requests_of_an_iteration(read: Read) -> None:
     assert (
-        loops(only(read, group(get(), get(), element("LoopController", "L", get(), LoopController__loops=3), loops=4)))
+        loops(
+            only(
+                read,
+                group(
+                    get(),
+                    get(),
+                    element(
+                        "LoopController", "L", get(), LoopController__continue_forever=True, LoopController__loops=3
+                    ),
+                    loops=4,
+                ),
+            )
+        )
         == 20
     )
     assert loops(only(read, group(get(), loops=-1))) is None
@@ -112,7 +124,12 @@ def test_steps_of_one_name_are_told_apart(read: Read) -> None:
     native = only(read, group(get("a"), get("a"), get("b"), get("a")))
     assert [step.name for step in native.scenario.steps] == ["a", "a #2", "b", "a #3"]
     many = only(
-        read, group(get("a"), get("a #3"), element("LoopController", "L", get("a"), LoopController__loops=5000))
+        read,
+        group(
+            get("a"),
+            get("a #3"),
+            element("LoopController", "L", get("a"), LoopController__continue_forever=True, LoopController__loops=5000),
+        ),
     )
     names = [step.name for step in many.scenario.steps]
     assert names[:4] == ["a", "a #3", "a #2", "a #4"]
@@ -158,12 +175,13 @@ def test_a_servers_certificate_is_not_looked_at(read: Read) -> None:
 
 
 def test_a_feeders_file_has_the_columns_that_requests_use(read: Read, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text('id,text,unused\n1,"x ""y"", ü&",z\n')
+    (tmp_path / "a.csv").write_text('id,text,unused\n12,"x ""y"", ü&",z\n')
     form = get("post", method="POST", given=[("t", "${text}", True)])
-    native = only(read, group(get(path="/${text}"), form, data_set("a.csv", recycle=False, stopThread=True)))
+    again = get("again", method="PUT", given=[("i", "${id}", False)])
+    native = only(read, group(get(path="/${id}"), form, again, data_set("a.csv")))
     rows = list(csv.DictReader(io.StringIO(native.files["a.csv"])))
-    assert rows == [{"text": 'x "y", ü&', "text encoded": "x+%22y%22%2C+%C3%BC%26"}]
-    assert native.scenario.feeders["a"].at_end == "stop"
+    assert rows == [{"id": "12", "text encoded": "x+%22y%22%2C+%C3%BC%26", "id encoded again": "12"}]
+    assert native.scenario.feeders["a"].at_end == "wrap"
 
 
 def test_the_scenario_and_the_command_line_say_the_same_load(tmp_path: Path) -> None:

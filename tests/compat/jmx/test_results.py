@@ -70,7 +70,7 @@ def ran(read: Read, *groups: str, logs: list[Any]) -> Samples:
 def test_a_row_says_of_a_request_what_jmeter_would(read: Read) -> None:
     samples = ran(
         read,
-        group(get("Front page", path="/a?b=${c}"), name="Group, of some"),
+        group(get("Front page", path="/a?b=${__UUID}"), name="Group, of some"),
         logs=[log({"due": 5, "first": 25, "last": 45, "connect": 10})],
     )
     (row,) = jtl(samples)
@@ -78,7 +78,8 @@ def test_a_row_says_of_a_request_what_jmeter_would(read: Read) -> None:
     assert row == {
         "timeStamp": "1700000000005", "elapsed": "40", "label": "Front page", "responseCode": "200", "responseMessage": "OK",
         "threadName": "Group, of some 1-1", "dataType": "text", "success": "true", "failureMessage": "", "bytes": "100", "sentBytes": "50",
-        "grpThreads": "1", "allThreads": "1", "URL": "http://127.0.0.1:8080/a?b=${c}", "Latency": "20", "IdleTime": "0", "Connect": "10",
+        "grpThreads": "1", "allThreads": "1", "URL": "http://127.0.0.1:8080/a?b=${__UUID}", "Latency": "20",
+        "IdleTime": "0", "Connect": "10",
     }  # fmt: skip
 
 

@@ -63,13 +63,13 @@ def read_assertion(element: Element, scope: Scope) -> Assertion | None:
 
 def _check_pattern(text: str) -> str:
     """Returns the problem with a regular expression; '' if JMeter and the engine understand the expression alike."""
+    if not _COMMON.fullmatch(text):
+        return f"the regular expression {text!r} may have another meaning in the engine than in JMeter"
     try:
         re.compile(text)
     except re.error as error:
         return f"the regular expression {text!r}: {error}"
-    if _COMMON.fullmatch(text):
-        return ""
-    return f"the regular expression {text!r} may have another meaning in the engine than in JMeter"
+    return ""
 
 
 def list_right_statuses(assertions: Sequence[Assertion]) -> tuple[int, ...] | None:

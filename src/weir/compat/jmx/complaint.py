@@ -27,10 +27,10 @@ class NotExactError(UsageError):
     """An error for a plan that JMeter can run, but weir's engine cannot run exactly."""
 
     def __init__(self, path: Path, complaints: Sequence[Complaint], sampler_count: int) -> None:
-        self.complaints = complaints
+        self.complaints = sorted(complaints, key=lambda one: one.line)
         self.sampler_count = sampler_count
         """Number of enabled HTTP samplers in the plan."""
-        found = "\n".join(f"  {line}" for line in _list_bill(complaints))
+        found = "\n".join(f"  {line}" for line in _list_bill(self.complaints))
         problem = f"{path}: weir's engine cannot run this plan exactly ({sampler_count} HTTP samplers):"
         super().__init__(f"{problem}\n{found}", hint="run the plan with JMeter: weir jmeter, without --engine")
 
@@ -43,9 +43,9 @@ class NotExactError(UsageError):
 
 
 def _list_bill(complaints: Sequence[Complaint]) -> list[str]:
-    """Returns a line for each kind of complaint, the most frequent first."""
+    """Returns a line for each kind of complaint, the most frequent first. `complaints` are in the plan's order."""
     first: dict[tuple[str, str], Complaint] = {}
-    for one in sorted(complaints, key=lambda one: one.line):
+    for one in complaints:
         first.setdefault((one.what, one.why), one)
     counts = Counter((one.what, one.why) for one in complaints)
     kinds = sorted(first, key=lambda kind: (-counts[kind], first[kind].line))

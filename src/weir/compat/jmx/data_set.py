@@ -35,11 +35,9 @@ def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collectio
                 rows = rows[1:]
             if not rows:
                 problem = f"{filename}: found no rows, expected at least one row"
-            elif short := next((row for row in rows if len(row) < len(names) or row in ([], [""])), None):
+            elif any(len(row) < len(names) or row == [""] for row in rows):
                 # JMeter keeps the missing values of the row before, or takes <EOF>.
-                problem = (
-                    f"{filename}: found the row {short}, expected {len(names)} values in each row, and no empty line"
-                )
+                problem = f"{filename}: found a row with fewer than {len(names)} values, or an empty line"
     if problem:
         scope.report(element, problem)
     if not element.flag("recycle", default=True):
