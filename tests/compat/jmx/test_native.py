@@ -143,6 +143,8 @@ def test_steps_of_one_name_are_told_apart(read: Read) -> None:
         (assertion(16 + 4, "a", "b"), {"body_lacks": ["a", "b"]}),
         (assertion(2, "a.b", "c"), {"body_matches": ["a.b", "c"]}),
         (assertion(2 + 32, "a", "b|c"), {"body_matches": ["(?:a)|(?:b|c)"]}),
+        (assertion(2, r"^a[$]\$$"), {"body_matches": [r"^a[$]\$\n?\z"]}),
+        (assertion(1, "a$|b"), {"body_matches": [r"\A(?:a\z|b)\z"]}),
         (assertion(1, "a|b"), {"body_matches": [r"\A(?:a|b)\z"]}),
         (assertion(8, "[]"), {"body_matches": [r"\A(?:\[\])\z"]}),
         (assertion(8, "201", field="response_code"), {"status": [201]}),

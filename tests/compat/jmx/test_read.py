@@ -392,7 +392,7 @@ def test_variables_of_one_element_do_not_see_each_other(read: Read) -> None:
         "x{",
         "a{,2}",
         "<b>${name}</b>",
-        "end$",
+        r"a$\n",
         "[[a]",
         "[a&&b]",
         r"\h",
@@ -411,7 +411,8 @@ def test_a_pattern_that_another_regular_expression_engine_reads_otherwise_is_tol
 
 @pytest.mark.parametrize(
     "pattern",
-    ["", "ok", "^a.*b", r"\d+\s?", "(?:a|b){1,3}", "[^a-z0-9_-]+?", r"\{\}\[x\]", r"[\w.]{2}", "<b>é</b>", r"\$", "[-a]", r"[\]]"],
+    ["", "ok", "^ok$|(no$)", "^a.*b", r"\d+\s?", "(?:a|b){1,3}", "[^a-z0-9_-]+?", r"\{\}\[x\]", r"[\w.]{2}", "<b>é</b>", r"\$", "[-a]",
+     r"[\]]"],
 )  # fmt: skip
 def test_a_pattern_that_all_regular_expression_engines_read_alike_is_exact(read: Read, pattern: str) -> None:
     assert read(plan(group(get(), assertion(2, pattern)))).groups[0].samplers[0].assertions[0].texts == (pattern,)

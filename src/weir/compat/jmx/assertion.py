@@ -15,7 +15,7 @@ _COMPARISONS: Final[dict[int, Comparison]] = {1: "matches", 2: "contains", 8: "e
 _NOT: Final = 4
 _OR: Final = 32
 _COMMON: Final = re.compile(
-    r"""(?: \^ | \| | \((?:\?:)?
+    r"""(?: \^ | \| | \((?:\?:)? | \$(?=\||\)|\Z)
         | (?: [^\\\[\](){}*+?|^$] | \\[dDwWsSnrt] | \\[^A-Za-z0-9]
             | \[\^?-?(?: (?:[^\\\[\]&~-]|\\[dDwWsSnrt]|\\[^A-Za-z0-9]) (?:-[A-Za-z0-9])? )+-?\] | \) )
           (?: (?:[*+?]|\{[0-9]+(?:,[0-9]*)?\}) \?? )?

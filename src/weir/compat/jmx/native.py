@@ -24,6 +24,8 @@ _CAPTURE_BYTES = 10 * 1024 * 1024
 _EDGE_POINTS = 8
 _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 """The special characters in Rust's regular expressions."""
+_DOLLAR = re.compile(r"\\.|\[(?:\\.|[^\]])*\]|(\$)", re.DOTALL)
+"""A $ that is not escaped and not in a class, as group 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,12 @@ def _write_step(name: str, sampler: Sampler, delay: Think) -> Step:
 def _list_patterns(assertion: Assertion) -> list[str]:
     """Returns an assertion's regular expressions. The body must match all, or none if the assertion is negated."""
     is_text, is_whole = assertion.comparison in ("substring", "equals"), assertion.comparison in ("equals", "matches")
-    patterns = [_META.sub(r"\\\g<0>", text) if is_text else text for text in assertion.texts]
+    # For JMeter, $ also matches before a newline at the very end of the body.
+    end = r"\z" if is_whole else r"\n?\z"
+    patterns = [
+        _META.sub(r"\\\g<0>", text) if is_text else _DOLLAR.sub(lambda found: end if found[1] else found[0], text)
+        for text in assertion.texts
+    ]
     patterns = [rf"\A(?:{pattern})\z" if is_whole else pattern for pattern in patterns]
     return ["|".join(f"(?:{pattern})" for pattern in patterns)] if assertion.any_is_enough else patterns
 
