@@ -16,7 +16,7 @@ from urllib.parse import unquote_plus
 import pytest
 
 from tests.end_to_end.conftest import StartWeir, Weir
-from tests.support.jmx import assertion, data_set, element, get, group, plan
+from tests.support.jmx import assertion, element, get, group, plan
 from weir.compat.reports import read_report
 from weir.generators.external_tool import Tool
 
@@ -299,16 +299,6 @@ def test_a_thread_that_stops_on_an_error_asks_no_more(weir: Weir, serve: Serve, 
     assert counts(weir("jmeter", write(tmp_path, stop)).stdout) == (3, 3)
     go_on = group(sampler, sampler, threads=3, loops=5)
     assert counts(weir("jmeter", write(tmp_path, go_on)).stdout) == (30, 30)
-
-
-def test_a_data_set_that_ends_ends_its_threads(weir: Weir, recorder: Recorder, tmp_path: Path) -> None:
-    (tmp_path / "ids.csv").write_text("".join(f"{n}\n" for n in range(7)))
-    rows = data_set("ids.csv", variableNames="id", recycle=False, stopThread=True)
-    done = weir(
-        "jmeter", write(tmp_path, group(get(path="/${id}", port=str(recorder.server_port)), rows, threads=2, loops=-1))
-    )
-    assert counts(done.stdout) == (7, 0)
-    assert sorted(path for _, path, _, _ in recorder.asked) == [f"/{n}" for n in range(7)]
 
 
 def test_thread_groups_run_at_once_or_one_after_the_other_as_the_plan_says(

@@ -324,7 +324,7 @@ def test_a_bill_counts_all_complaints_and_begins_with_the_most_frequent(read: Re
         (group(get(below=headers(Connection="close")), get()), "another keep-alive"),
         (group(get(below=cookies()), get()), "another cookie manager"),
         (group(get(below=headers(X_D="1", x_d="2"))), "HeaderManager: found two headers x-d"),
-        (group(get(below=headers(X_D="é"))), "expected ASCII"),
+        (group(get(below=headers(X_D="é"))), "HeaderManager: 1 of 1 values, such as 'é': JMeter sends other bytes"),
         (group(get(below=headers(Host="shop.test"))), "found a header Host of another server"),
         (group(get(), get(), same_user_on_next_iteration=False), "a new user with new connections"),
         (group(get(), on_sample_error="stoptestnow"), "action after a sampler error: found stoptestnow"),
@@ -345,7 +345,7 @@ def test_a_bill_counts_all_complaints_and_begins_with_the_most_frequent(read: Re
         (group(get(path="/[a]?b=[c]")), "found '[' in the URL"),
         (group(get(path="/%zz")), "found '%' in the URL"),
         (group(get(given=[("a", "b c", False)])), "found ' ' in the URL"),
-        (group(get(method="POST", given=[("a", "50%", False)])), "found % in '50%'"),
+        (group(get(method="POST", given=[("a", "50%", False)])), "HTTPSamplerProxy: 1 of 1 values, such as '50%'"),
         (group(get(), threads="many"), "ThreadGroup: ThreadGroup.num_threads: found 'many', expected a whole number"),
         (group(get(), threads="1e99"), "found '1e99', expected a whole number"),
         (group(get(), constant_timer("soon")), "ConstantTimer: ConstantTimer.delay: found 'soon'"),
@@ -511,9 +511,7 @@ def test_values_of_a_data_set_are_exact_where_the_engine_writes_them_as_jmeter(
         read(text)
     else:
         (told,) = problems(read, text)
-        assert told.startswith(
-            f"${{v}}: 1 of 1 values, such as {value.removeprefix('/' if use.get('path') == '${v}/x' else '')!r}"
-        )
+        assert told.startswith(f"${{v}}: 1 of 1 values, such as {value!r}")
 
 
 def test_a_value_in_a_form_that_is_not_to_be_encoded_is_decoded_first(read: Read, tmp_path: Path) -> None:

@@ -76,9 +76,9 @@ def read_sampler(element: Element, scope: Scope) -> Sampler | None:
     elif is_raw:
         body, content_type = join_texts(parameter.value for parameter in parameters), "text/plain"
     elif method != "GET":
-        body = _write_form(element, scope, named)
+        body = _write_pairs(element, scope, named, in_form=True)
         content_type = "application/x-www-form-urlencoded"
-    if not is_raw and method in _METHODS_WITH_QUERY and (query := _write_query(element, scope, named)):
+    if not is_raw and method in _METHODS_WITH_QUERY and (query := _write_pairs(element, scope, named, in_form=False)):
         has_query = any(isinstance(piece, str) and "?" in piece for piece in path)
         path = join_texts([path, ("&" if has_query else "?",), query])
     path = _normalize(element, scope, path)
@@ -196,67 +196,51 @@ def _normalize(element: Element, scope: Scope, target: Text) -> Text:
 
 
 def _check_values(element: Element, scope: Scope, piece: Piece, allowed: re.Pattern[str], *, strip: str = "") -> None:
-    """Reports a placeholder if a value in its column does not match `allowed`. A value may begin with `strip`."""
-    if isinstance(piece, Placeholder) and piece.column is not None:
-        values = [value.removeprefix(strip) for value in scope.list_values(piece.column)]
-        if wrong := [value for value in values if not allowed.fullmatch(value)]:
-            problem = f"{len(wrong)} of {len(values)} values, such as {wrong[0]!r}: the engine would encode them"
-            scope.report(element, f"{problem} otherwise than JMeter", piece.written)
+    """Reports a text, or a placeholder with the values of a column, that does not match `allowed`. A value may begin with
+    `strip`."""
+    if isinstance(piece, Placeholder):
+        written, values = piece.written, scope.list_values(piece.column) if piece.column else []
+    else:
+        written, values = "", [piece]
+    if wrong := [value for value in values if not allowed.fullmatch(value.removeprefix(strip))]:
+        problem = f"{len(wrong)} of {len(values)} values, such as {wrong[0]!r}"
+        scope.report(element, f"{problem}: JMeter sends other bytes for them than the engine, or nothing", written)
 
 
-def _write_query(element: Element, scope: Scope, parameters: Sequence[_Parameter]) -> Text:
-    """Returns `name=value&name=value` for a URL."""
+def _write_pairs(element: Element, scope: Scope, parameters: Sequence[_Parameter], *, in_form: bool) -> Text:
+    """Returns `name=value&name=value` for a query or a form. As in JMeter, a form first decodes a text that is encoded
+    already."""
 
     def encode(piece: Piece, is_encoded: bool) -> Piece:
-        if is_encoded:
+        if is_encoded and not in_form and isinstance(piece, Placeholder):
             _check_values(element, scope, piece, _IN_ENCODED_QUERY)
-        return encode_for_form(piece) if is_encoded and isinstance(piece, str) else piece
-
-    return _write_pairs(parameters, encode, equals=None)
-
-
-def _write_form(element: Element, scope: Scope, parameters: Sequence[_Parameter]) -> Text:
-    """Returns `name=value&name=value` for a body. As in JMeter, a text that is encoded already is decoded first."""
-
-    def encode(piece: Piece, is_encoded: bool) -> Piece:
+        elif in_form and not is_encoded:
+            _check_values(element, scope, piece, _IN_FORM)
+        ending = " encoded" if is_encoded else " encoded again" if in_form else ""
         if isinstance(piece, str):
-            if not is_encoded and not _IN_FORM.fullmatch(piece):
-                scope.report(element, f"found % in {piece!r}, for which JMeter sends no request")
-            return encode_for_form(piece if is_encoded else unquote_plus(piece, errors="replace"))
-        if piece.column is None:
+            return encode_column(ending, piece)
+        if piece.column is None or not in_form:
             # Numbers and UUIDs need no encoding.
             return piece
-        if not is_encoded:
-            _check_values(element, scope, piece, _IN_FORM)
         data_set, column = piece.column
-        column += " encoded" if is_encoded else " encoded again"
-        return Placeholder(f"csv {data_set}.{column}", piece.written, (data_set, column))
+        return Placeholder(f"csv {data_set}.{column}{ending}", piece.written, (data_set, column + ending))
 
-    return _write_pairs(parameters, encode, equals="=")
-
-
-def _write_pairs(
-    parameters: Sequence[_Parameter], encode: Callable[[Piece, bool], Piece], *, equals: str | None
-) -> Text:
-    """Joins names and values. `equals` stands between the two; None: the text that the plan has for each parameter."""
     texts: list[Text] = []
     for argument, *pair in parameters:
         name, value = (tuple(encode(piece, argument.is_encoded) for piece in text) for text in pair)
         texts += [("&",)] if texts else []
-        texts += [name, (argument.equals if equals is None else equals,), value]
+        texts += [name, ("=" if in_form else argument.equals,), value]
     return join_texts(texts)
 
 
-def encode_for_form(text: str) -> str:
-    """Encodes text for a form as Java's URLEncoder does."""
-    return quote_plus(text, safe="*", errors="replace").replace("~", "%7E")
-
-
 def encode_column(name: str, value: str) -> str:
-    """Returns a value of a data set for the column `name`: encoded for a form if the name has such an ending."""
+    """Returns a value for the column `name` of a data set. If the name ends with ` encoded` or ` encoded again`, encodes
+    the value for a form as Java's URLEncoder does."""
     if name.endswith(" encoded again"):
         value = unquote_plus(value, errors="replace")
-    return encode_for_form(value) if name.endswith((" encoded", " encoded again")) else value
+    elif not name.endswith(" encoded"):
+        return value
+    return quote_plus(value, safe="*", errors="replace").replace("~", "%7E")
 
 
 def _read_headers(scope: Scope) -> tuple[dict[str, tuple[str, Text]], bool]:
@@ -274,8 +258,6 @@ def _read_headers(scope: Scope) -> tuple[dict[str, tuple[str, Text]], bool]:
                 scope.report(manager, f"found two headers {name}, expected one")
             for piece in value:
                 _check_values(manager, scope, piece, _IN_HEADER)
-                if isinstance(piece, str) and not piece.isascii():
-                    scope.report(manager, f"found {piece!r} in the header {name}, expected ASCII")
             own[name.lower()] = (name, value)
         headers = own | headers
     _, connection = headers.get("connection", ("", ()))
