@@ -16,7 +16,7 @@ from urllib.parse import unquote_plus
 import pytest
 
 from tests.end_to_end.conftest import StartWeir, Weir
-from tests.support.jmx import assertion, data_set, element, get, group, plan
+from tests.support.jmx import assertion, element, get, group, plan
 from weir.compat.reports import read_report
 from weir.generators.external_tool import Tool
 
@@ -301,16 +301,6 @@ def test_a_thread_that_stops_on_an_error_asks_no_more(weir: Weir, serve: Serve, 
     assert counts(weir("jmeter", write(tmp_path, go_on)).stdout) == (30, 30)
 
 
-def test_a_data_set_that_ends_ends_its_threads(weir: Weir, recorder: Recorder, tmp_path: Path) -> None:
-    (tmp_path / "ids.csv").write_text("".join(f"{n}\n" for n in range(7)))
-    rows = data_set("ids.csv", variableNames="id", recycle=False, stopThread=True)
-    done = weir(
-        "jmeter", write(tmp_path, group(get(path="/${id}", port=str(recorder.server_port)), rows, threads=2, loops=-1))
-    )
-    assert counts(done.stdout) == (7, 0)
-    assert sorted(path for _, path, _, _ in recorder.asked) == [f"/{n}" for n in range(7)]
-
-
 def test_thread_groups_run_at_once_or_one_after_the_other_as_the_plan_says(
     weir: Weir, serve: Serve, tmp_path: Path
 ) -> None:
@@ -400,26 +390,12 @@ def test_the_dashboard_is_weirs_report(weir: Weir, serve: Serve, tmp_path: Path)
     assert "found only one flag, expected both" in weir("jmeter", "plan.jmx", "-e").stderr
 
 
-def test_what_is_not_supported_stops_the_run_unless_it_is_to_be_ignored(
-    weir: Weir, serve: Serve, tmp_path: Path
-) -> None:
-    host, _, port = serve("null").rpartition(":")
-    path = write(
-        tmp_path, group(get(domain=host, port=port), element("OnceOnlyController", "Once", get("login")), loops=3)
-    )
+def test_a_plan_that_the_engine_cannot_run_exactly_is_refused_with_a_bill(weir: Weir, tmp_path: Path) -> None:
+    path = write(tmp_path, group(get(), element("OnceOnlyController", "Once", get("login")), loops=3))
     refused = weir("jmeter", path)
-    assert refused.returncode == 2
-    assert refused.stdout == ""
-    assert "plan.jmx: found 1 element that weir does not support:" in refused.stderr
-    assert "line 4: OnceOnlyController 'Once' in Plan > Users: weir does not support this element" in refused.stderr
-    assert "--ignore-unsupported" in refused.stderr
-    done = weir("jmeter", path, "--ignore-unsupported")
-    assert done.returncode == 0, done.stderr
-    assert counts(done.stdout) == (3, 0)
-    assert "left out: line 4: OnceOnlyController 'Once'" in done.stderr
-    nothing_left = weir("jmeter", write(tmp_path, element("AuthManager", "A")), "--ignore-unsupported")
-    assert nothing_left.returncode == 2
-    assert "use a plan with a supported thread group" in nothing_left.stderr
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "plan.jmx: weir's engine cannot run this plan exactly (2 HTTP samplers):" in refused.stderr
+    assert "OnceOnlyController 1, first at line 4 ('Once'): the engine does not support this element" in refused.stderr
 
 
 @pytest.mark.parametrize(

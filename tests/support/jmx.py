@@ -61,7 +61,11 @@ def headers(**values: str) -> str:
         for name, value in values.items()
     )
     items = "".join(f'<elementProp name="" elementType="Header">{name}{value}</elementProp>' for name, value in pairs)
-    return element("HeaderManager", more=f'<collectionProp name="HeaderManager.headers">{items}</collectionProp>')
+    return element(
+        "HeaderManager",
+        gui="HeaderPanel",
+        more=f'<collectionProp name="HeaderManager.headers">{items}</collectionProp>',
+    )
 
 
 def assertion(kind: int, *texts: str, field: str = "response_data", **values: Any) -> str:

@@ -18,10 +18,10 @@ from weir.cli.load_recording import LoadRecording, choose_file
 from weir.cli.output import say
 from weir.compat.jmx.jtl import AGGREGATE_COLUMNS, SUMMARY_COLUMNS, summarize_labels, write_jtl, write_report
 from weir.compat.jmx.native import NativeLoad, list_native_loads
-from weir.compat.jmx.read import read_test_plan
-from weir.compat.jmx.samples import GroupLog, Samples, collect_samples
+from weir.compat.jmx.read import read_plan
+from weir.compat.jmx.samples import GroupLog, Samples, collect_samples, judge_redirects
 from weir.compat.jmx.summariser import Summariser
-from weir.compat.jmx.test_plan import TestPlan
+from weir.compat.jmx.test_plan import ExactPlan
 from weir.generators.engine import EngineLoad
 from weir.model.errors import ExitCode, NotWrittenError, UsageError
 from weir.model.load import LoadPlan
@@ -107,9 +107,6 @@ def jmeter(
     aggregate_report: Annotated[
         Path | None, Option("--aggregate-report", help="Write JMeter's aggregate report to this CSV file.")
     ] = None,
-    ignore_unsupported: Annotated[
-        bool, Option("--ignore-unsupported", help="Leave out unsupported elements of the plan. Default: exit with 2.")
-    ] = False,
 ) -> None:
     """Run a JMeter test plan, and print a report in JMeter's format.
 
@@ -135,24 +132,10 @@ def jmeter(
         values[name.strip()] = value
     if system_properties:
         say(f"weir: -D{system_properties[0]}: ignored: weir runs no Java")
-    read = read_test_plan(path, values)
-    _report_unsupported(read, ignore=ignore_unsupported)
+    read = read_plan(path, values)
     outputs = _Outputs(logfile, not force_delete, summary_report, aggregate_report, dashboard_folder)
     if _run_plan(read, outputs):
         raise typer.Exit(ExitCode.INTERRUPTED)
-
-
-def _report_unsupported(plan: TestPlan, *, ignore: bool) -> None:
-    """Prints the elements that weir leaves out. Raises UsageError without `ignore` or supported thread groups."""
-    lines = [f"  {sanitize(str(one))}" for one in plan.unsupported]
-    if lines and not (ignore and plan.groups):
-        found = "1 element" if len(lines) == 1 else f"{len(lines)} elements"
-        hint = (
-            "add --ignore-unsupported to leave them out" if plan.groups else "use a plan with a supported thread group"
-        )
-        raise UsageError("\n".join([f"{plan.path}: found {found} that weir does not support:", *lines]), hint=hint)
-    for line in lines:
-        say(f"weir: left out:{line[1:]}")
 
 
 def _read_properties(path: Path) -> dict[str, str]:
@@ -220,7 +203,7 @@ class _Group(LoadObserver):
         self.console.add(self, interval)
 
 
-def _run_plan(plan: TestPlan, outputs: _Outputs) -> bool:
+def _run_plan(plan: ExactPlan, outputs: _Outputs) -> bool:
     """Runs a test plan. Returns whether the user interrupted the run."""
     natives = {native.group.number: native for native in list_native_loads(plan)}
     if outputs.dashboard is not None and len(natives) > 1:
@@ -248,9 +231,12 @@ def _run_plan(plan: TestPlan, outputs: _Outputs) -> bool:
             if interrupted:
                 break
         console.end()
+        ran = [(group, judge_redirects(group.native, end, _read_log(group))) for group, end in ran]
         if outputs.sample_files:
-            logs = [(one, read_requests(Path(one.plan.request_log or ""))) for one, _ in ran]
-            samples = collect_samples([GroupLog(one.native, one.start_unix_ns, log) for one, log in logs])
+            logs = [(one, _read_log(one)) for one, _ in ran]
+            samples = collect_samples(
+                [GroupLog(one.native, one.start_unix_ns, log) for one, log in logs if log is not None]
+            )
             try:
                 _write_files(samples, outputs)
             except OSError as error:
@@ -273,9 +259,14 @@ def _prepare_group(native: NativeLoad, folder: Path, outputs: _Outputs, stack: E
         recording = stack.enter_context(LoadRecording(choose_file(str(outputs.dashboard)), plan, sys.argv[1:]))
     else:
         plan = replace(plan, interval_s=_INTERVAL_S)
-    if outputs.sample_files:
+    if outputs.sample_files or native.mixes_redirects:
         plan = replace(plan, request_log=str(folder / "requests"))
     return _Group(native, plan, recording, console)
+
+
+def _read_log(group: _Group) -> Any:
+    """Returns the request log of a thread group; None without a log."""
+    return None if group.plan.request_log is None else read_requests(Path(group.plan.request_log))
 
 
 def _run(groups: Sequence[_Group]) -> list[LoadEnd]:
@@ -314,8 +305,6 @@ def _report_differences(native: NativeLoad, summary: LoadSummary, *, alone: bool
     """Prints the verdict on a thread group, the differences from JMeter, and the same load's `weir load` command."""
     name = "" if alone else f"{native.group.name}: "
     lines = list(summary.verdict.lines)
-    if redirects := sum(count for status, count in summary.status.items() if status.startswith("3")):
-        lines.append(f"{redirects} responses are redirects, which JMeter would have followed")
     if summary.errors.reset or summary.errors.protocol:
         failed = f"a request that failed without a whole response ({', '.join(OUTCOMES[3:5])})"
         lines.append(f"the elapsed time of {failed} ends at the last known time")

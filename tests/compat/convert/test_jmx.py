@@ -9,6 +9,7 @@ from tests.support.jmx import constant_timer, data_set, element, get, group, pla
 from weir.cli.commands import app
 from weir.compat.convert.conversion import Conversion
 from weir.compat.convert.jmx import convert
+from weir.compat.jmx.complaint import NotExactError
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad
 from weir.scenario import read_scenario
@@ -55,10 +56,9 @@ def test_one_of_several_thread_groups_is_chosen(converted: Converted) -> None:
         converted(*groups, arguments=("--only", "Sellers"))
 
 
-def test_what_weir_does_not_do_is_told_with_its_line(converted: Converted) -> None:
-    (gap,) = converted(group(get(below=element("JSR223PreProcessor", "script")))).gaps
-    assert gap.where.endswith("plan.jmx:3")
-    assert gap.what.startswith("JSR223PreProcessor 'script' in Plan > Users > get: ")
+def test_a_plan_that_the_engine_cannot_run_exactly_is_not_converted(converted: Converted) -> None:
+    with pytest.raises(NotExactError, match=r"JSR223PreProcessor 1, first at line 3 \('script'\)"):
+        converted(group(get(below=element("JSR223PreProcessor", "script"))))
 
 
 def test_rows_of_a_data_set_are_written_beside_the_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

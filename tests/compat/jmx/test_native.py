@@ -11,7 +11,7 @@ import pytest
 from tests.compat.jmx.conftest import Read
 from tests.support.jmx import assertion, constant_timer, data_set, element, get, group, plan, uniform_timer
 from weir.compat.jmx.native import NativeLoad, list_native_loads
-from weir.compat.jmx.read import read_test_plan
+from weir.compat.jmx.read import read_plan
 from weir.compat.study_export import format_scenario
 from weir.model.load import ClosedLoad, Profile, Request, Think, value_at
 from weir.scenario import read_scenario
@@ -42,17 +42,29 @@ def test_the_studys_settings_are_what_its_plans_say_unless_properties_say_otherw
     name: str, threads: float, ramp_s: float, asked: int
 ) -> None:
     path = STUDIES / f"mvc-vs-webflux-{name}.jmx"
-    (article,) = list_native_loads(read_test_plan(path, {}))
+    (article,) = list_native_loads(read_plan(path, {}))
     assert article.plan.load == ClosedLoad(((0.0, 0.0), (ramp_s, threads)), requests_per_user=asked)
     properties = {"threads": "20", "ramp": "1", "loops": "3", "host": "localhost", "port": "1234"}
-    (scaled,) = list_native_loads(read_test_plan(path, properties))
+    (scaled,) = list_native_loads(read_plan(path, properties))
     assert scaled.plan.load == ClosedLoad(((0.0, 0.0), (1.0, 20.0)), requests_per_user=3)
     assert scaled.plan.request == Request("GET", "http://localhost:1234")
 
 
 def test_loops_count_all_requests_of_an_iteration(read: Read) -> None:
     assert (
-        loops(only(read, group(get(), get(), element("LoopController", "L", get(), LoopController__loops=3), loops=4)))
+        loops(
+            only(
+                read,
+                group(
+                    get(),
+                    get(),
+                    element(
+                        "LoopController", "L", get(), LoopController__continue_forever=True, LoopController__loops=3
+                    ),
+                    loops=4,
+                ),
+            )
+        )
         == 20
     )
     assert loops(only(read, group(get(), loops=-1))) is None
@@ -112,7 +124,12 @@ def test_steps_of_one_name_are_told_apart(read: Read) -> None:
     native = only(read, group(get("a"), get("a"), get("b"), get("a")))
     assert [step.name for step in native.scenario.steps] == ["a", "a #2", "b", "a #3"]
     many = only(
-        read, group(get("a"), get("a #3"), element("LoopController", "L", get("a"), LoopController__loops=5000))
+        read,
+        group(
+            get("a"),
+            get("a #3"),
+            element("LoopController", "L", get("a"), LoopController__continue_forever=True, LoopController__loops=5000),
+        ),
     )
     names = [step.name for step in many.scenario.steps]
     assert names[:4] == ["a", "a #3", "a #2", "a #4"]
@@ -126,6 +143,8 @@ def test_steps_of_one_name_are_told_apart(read: Read) -> None:
         (assertion(16 + 4, "a", "b"), {"body_lacks": ["a", "b"]}),
         (assertion(2, "a.b", "c"), {"body_matches": ["a.b", "c"]}),
         (assertion(2 + 32, "a", "b|c"), {"body_matches": ["(?:a)|(?:b|c)"]}),
+        (assertion(2, r"^a[$]\$$"), {"body_matches": [r"^a[$]\$\n?\z"]}),
+        (assertion(1, "a$|b"), {"body_matches": [r"\A(?:a\z|b)\z"]}),
         (assertion(1, "a|b"), {"body_matches": [r"\A(?:a|b)\z"]}),
         (assertion(8, "[]"), {"body_matches": [r"\A(?:\[\])\z"]}),
         (assertion(8, "201", field="response_code"), {"status": [201]}),
@@ -158,16 +177,17 @@ def test_a_servers_certificate_is_not_looked_at(read: Read) -> None:
 
 
 def test_a_feeders_file_has_the_columns_that_requests_use(read: Read, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text('id,text,unused\n1,"x ""y"", ü&",z\n')
+    (tmp_path / "a.csv").write_text('id,text,unused\n12,"x ""y"", ü&",z\n')
     form = get("post", method="POST", given=[("t", "${text}", True)])
-    native = only(read, group(get(path="/${text}"), form, data_set("a.csv", recycle=False, stopThread=True)))
+    again = get("again", method="PUT", given=[("i", "${id}", False)])
+    native = only(read, group(get(path="/${id}"), form, again, data_set("a.csv")))
     rows = list(csv.DictReader(io.StringIO(native.files["a.csv"])))
-    assert rows == [{"text": 'x "y", ü&', "text encoded": "x+%22y%22%2C+%C3%BC%26"}]
-    assert native.scenario.feeders["a"].at_end == "stop"
+    assert rows == [{"id": "12", "text encoded": "x+%22y%22%2C+%C3%BC%26", "id encoded again": "12"}]
+    assert native.scenario.feeders["a"].at_end == "wrap"
 
 
 def test_the_scenario_and_the_command_line_say_the_same_load(tmp_path: Path) -> None:
-    (native,) = list_native_loads(read_test_plan(SHOP, {"threads": "7", "port": "8123"}))
+    (native,) = list_native_loads(read_plan(SHOP, {"threads": "7", "port": "8123"}))
     assert native.scenario_file == "customers.toml"
     (tmp_path / native.scenario_file).write_text(format_scenario(native.scenario))
     for name, content in native.files.items():

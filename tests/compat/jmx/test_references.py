@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import weir.compat.jmx.references
 from weir.compat.jmx.references import parse, write_template
 from weir.compat.jmx.scope import Scope
+from weir.compat.jmx.test_plan import DataSet
 from weir.compat.jmx.tree import Element
 
 ELEMENT = Element("HTTPSamplerProxy", {}, line=1)
@@ -17,10 +18,11 @@ ELEMENT = Element("HTTPSamplerProxy", {}, line=1)
 def scope(problems: list[str]) -> Scope:
     """Returns a scope that adds its reports about `ELEMENT` to `problems`."""
     return Scope(
-        lambda element, problem: problems.append(problem),
+        lambda element, why, what: problems.append(f"{what}: {why}"),
         properties={"threads": "20", "empty": ""},
+        root=Element("TestPlan", {}, line=1),
         variables={"host": "example.org", "user": "ada"},
-        columns={"id": ("users", "id"), "user": ("users", "user")},
+        data_sets=[DataSet("users", ("id", "user"), (("1", "ada"),))],
     )
 
 
@@ -37,27 +39,21 @@ def test_the_examples_in_the_docstrings_hold() -> None:
         ("${__P(threads)}", "20"),
         ("${__P(threads,5)}", "20"),
         ("${__P(loops,5)}", "5"),
-        ("${__P(loops)}", "1"),
         ("${__P(loops,)}", ""),
         ("${__P(empty,5)}", ""),
         ("${__property(threads)}", "20"),
-        ("${__property(loops)}", "loops"),
         ("${__property(loops,,7)}", "7"),
         ("${__P(loops,${__P(threads,1)})}", "20"),
+        ("${__P(loops,(a(b)))}", "(a(b))"),
         ("${__V(host)}", "example.org"),
         ("${__Random(1,9)}", "{{int 1 9}}"),
         ("${__Random(-5, ${__P(threads)},)}", "{{int -5 20}}"),
         ("a${__UUID}b${__UUID()}", "a{{uuid}}b{{uuid}}"),
         ("${id}", "{{csv users.id}}"),
         ("${user}", "{{csv users.user}}"),
-        # JMeter sends unknown references unchanged.
-        ("${unknown}", "${unknown}"),
-        ("${host", "${host"),
-        ("${__P(threads", "${__P(threads"),
         ("100 $", "100 $"),
         # A backslash is special only beside a reference.
         (r"a\,b", r"a\,b"),
-        (r"\${host} ${host}", "${host} example.org"),
         (r"${__P(none,a\,b)}", "a,b"),
         (r"\d+ ${host}", r"\d+ example.org"),
     ],
@@ -71,12 +67,20 @@ def test_references_are_resolved_as_jmeter_does(written: str, said: str) -> None
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ("${__counter(TRUE)}", "counts the thread group's requests from 0"),
-        ("${__time()}", "weir's templates have no such placeholder"),
-        ("${__threadNum}", "no such placeholder"),
-        ("${__Random(9,1)}", "no such placeholder"),
-        ("${__Random(1,2,name)}", "no such placeholder"),
-        ("${__groovy(1+1)}", "no such placeholder"),
+        ("${__counter(TRUE)}", "__counter: the engine's templates have no placeholder for such a function"),
+        ("${__time()}", "__time: "),
+        ("${__threadNum}", "__threadNum: "),
+        ("${__Random(9,1)}", "__Random: "),
+        ("${__Random(1,2,name)}", "__Random: "),
+        ('${__groovy(vars.get("a") + (1))}', "__groovy: "),
+        ("${__P(loops)}", "-Jloops: this property is not set, and JMeter takes '1': add -Jloops="),
+        ("${__property(loops)}", "-Jloops: this property is not set, and JMeter takes 'loops'"),
+        ("${unknown}", "${unknown}: nothing that the engine supports sets this variable"),
+        ("${ host }", "${ host }: nothing"),
+        ("${__V(unknown)}", "${unknown}: nothing"),
+        ("${host", "found text that is not a reference"),
+        ("${__P(threads", "found text that is not a reference"),
+        (r"\${host} ${host}", "found text that is not a reference"),
         ("${__P(${id})}", "changes from request to request"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 from tests.compat.jmx.conftest import Read
 from tests.support.jmx import assertion, get, group, plan
+from tests.support.load_summary import load_end
 from weir.compat.jmx.jtl import (
     AGGREGATE_COLUMNS,
     JTL_COLUMNS,
@@ -19,7 +20,7 @@ from weir.compat.jmx.jtl import (
     write_report,
 )
 from weir.compat.jmx.native import list_native_loads
-from weir.compat.jmx.samples import GroupLog, Samples, collect_samples
+from weir.compat.jmx.samples import GroupLog, Samples, collect_samples, judge_redirects
 from weir.compat.jmx.summariser import Summariser
 from weir.compat.reports import read_report
 from weir.model.hdr import Hdr
@@ -70,7 +71,7 @@ def ran(read: Read, *groups: str, logs: list[Any]) -> Samples:
 def test_a_row_says_of_a_request_what_jmeter_would(read: Read) -> None:
     samples = ran(
         read,
-        group(get("Front page", path="/a?b=${c}"), name="Group, of some"),
+        group(get("Front page", path="/a?b=${__UUID}"), name="Group, of some"),
         logs=[log({"due": 5, "first": 25, "last": 45, "connect": 10})],
     )
     (row,) = jtl(samples)
@@ -78,7 +79,8 @@ def test_a_row_says_of_a_request_what_jmeter_would(read: Read) -> None:
     assert row == {
         "timeStamp": "1700000000005", "elapsed": "40", "label": "Front page", "responseCode": "200", "responseMessage": "OK",
         "threadName": "Group, of some 1-1", "dataType": "text", "success": "true", "failureMessage": "", "bytes": "100", "sentBytes": "50",
-        "grpThreads": "1", "allThreads": "1", "URL": "http://127.0.0.1:8080/a?b=${c}", "Latency": "20", "IdleTime": "0", "Connect": "10",
+        "grpThreads": "1", "allThreads": "1", "URL": "http://127.0.0.1:8080/a?b=${__UUID}", "Latency": "20",
+        "IdleTime": "0", "Connect": "10",
     }  # fmt: skip
 
 
@@ -254,3 +256,26 @@ def test_a_file_that_rows_are_added_to_has_one_header(read: Read, tmp_path: Path
         with path.open("a") as file:
             write_jtl(samples, file, with_header=with_header)
     assert [line[:9] for line in path.read_text().splitlines()] == ["timeStamp", "170000000", "170000000"]
+
+
+@pytest.mark.parametrize(
+    ("follows", "redirected", "validity", "count"),
+    [
+        ((True, True), 2, "suspect", "2"),
+        ((True, False), 2, "suspect", "1"),
+        ((False, False), 2, "valid", ""),
+        ((True, True), 0, "valid", ""),
+    ],
+)
+def test_a_load_in_which_jmeter_would_have_followed_redirects_is_suspect(
+    read: Read, follows: tuple[bool, bool], redirected: int, validity: str, count: str
+) -> None:
+    samplers = [get(str(number), follow_redirects=one) for number, one in enumerate(follows)]
+    (native,) = list_native_loads(read(plan(group(*samplers))))
+    statuses = [302] * redirected + [200] * (2 - redirected)
+    requests = log(*({"step": step, "status": status} for step, status in enumerate(statuses)))
+    end = load_end({}, status={str(status): statuses.count(status) for status in set(statuses)})
+    verdict = judge_redirects(native, end, requests if native.mixes_redirects else None).summary.verdict
+    assert verdict.validity == validity
+    expected = [f"{count} responses are redirects, which JMeter would have followed with further requests"]
+    assert verdict.reasons == (expected if count else [])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from weir.compat.convert.conversion import ArgumentParser, Conversion, Gap
 from weir.compat.jmx.native import list_native_loads
-from weir.compat.jmx.read import read_test_plan
+from weir.compat.jmx.read import read_plan
 from weir.model.errors import UsageError
 
 _USAGE = "weir convert jmx PLAN.jmx -Jthreads=100"
@@ -25,16 +25,13 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
         parser.error(f"found {unknown[0]!r}, expected a file and -JNAME=VALUE")
     if len(files) != 1:
         parser.error(f"found {len(files)} files, expected one")
-    plan = read_test_plan(Path(files[0]), dict(given.properties))
-    gaps = [Gap(f"{files[0]}:{one.line}", one.description) for one in plan.unsupported]
+    plan = read_plan(Path(files[0]), dict(given.properties))
     natives = list_native_loads(plan)
     names = [native.group.name for native in natives]
     listed_names = ", ".join(names)
     if given.only is not None and given.only not in names:
         raise UsageError(f"--only: found {given.only!r}, expected one of the thread groups: {listed_names}")
-    if not natives:
-        listed = "\n".join(f"  {gap}" for gap in gaps)
-        raise UsageError(f"{files[0]}: found no thread group that weir can run, expected one\n{listed}")
+    gaps = []
     if given.only is None and len(natives) > 1:
         found = f"found {len(natives)} thread groups, expected one"
         gaps.append(Gap(files[0], f"{found}; --only NAME chooses one of: {listed_names}"))

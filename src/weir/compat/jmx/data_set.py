@@ -9,46 +9,52 @@ from pathlib import Path
 from weir.compat.jmx.scope import Scope
 from weir.compat.jmx.test_plan import DataSet
 from weir.compat.jmx.tree import Element
-from weir.model.errors import UsageError
 
 
 def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collection[str]) -> DataSet:
     """Returns the data set of a CSVDataSet with the rows of its file. The file's path is relative to `folder`. `taken`
-    has the names of earlier data sets. Raises UsageError: the file cannot be read, or has no rows."""
-    path = folder / scope.setting(element, "filename")
-    where = f"{path} (line {element.line}: CSVDataSet {element.name!r})"
-    written = scope.resolve_fixed(element, element.value("delimiter", ","))
-    delimiter = {"\\t": "\t", "": ","}.get(written, written)
-    if len(delimiter) != 1:
-        scope.report(element, f"found the delimiter {delimiter!r}, expected one character")
-    try:
-        text = path.read_text(encoding=scope.setting(element, "fileEncoding") or "utf-8").removeprefix("\ufeff")
-        if element.flag("quotedData"):
-            rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter[0], strict=True))
+    has the names of earlier data sets. Reports a file that cannot be read, and rows that JMeter reads otherwise."""
+    filename = scope.setting(element, "filename")
+    delimiter = {"\\t": "\t", "": ","}.get(text := scope.resolve_fixed(element, element.value("delimiter", ",")), text)
+    names = [name.strip() for name in scope.setting(element, "variableNames").split(",")]
+    rows: list[list[str]] = []
+    problem = "" if len(delimiter) == 1 else f"found the delimiter {delimiter!r}, expected one character"
+    if not problem and "${" not in filename:
+        try:
+            rows = _read_rows(element, folder / filename, scope.setting(element, "fileEncoding"), delimiter)
+        except OSError as error:
+            problem = f"{filename}: cannot be read: {error.strerror}; expected a CSV file"
+        except (UnicodeDecodeError, LookupError) as error:
+            problem = f"{filename}: cannot be decoded: {error}; expected UTF-8, or the value of fileEncoding"
+        except csv.Error as error:
+            problem = f"{filename}: not valid CSV: {error}; expected a CSV file"
         else:
-            rows = [line.split(delimiter[0]) for line in text.splitlines()]
-    except OSError as error:
-        raise UsageError(f"{where}: cannot be read: {error.strerror}; expected a CSV file") from None
-    except (UnicodeDecodeError, LookupError) as error:
-        raise UsageError(f"{where}: cannot be decoded: {error}; expected UTF-8, or the value of fileEncoding") from None
-    except csv.Error as error:
-        raise UsageError(f"{where}: not valid CSV: {error}; expected a CSV file") from None
-    names = scope.setting(element, "variableNames").split(",")
-    if names == [""]:
-        names, rows = rows[0] if rows else [], rows[1:]
-    elif element.flag("ignoreFirstLine"):
-        rows = rows[1:]
-    if not rows or not names:
-        raise UsageError(f"{where}: found no rows, expected at least one row")
-    recycles, stops = element.flag("recycle", default=True), element.flag("stopThread")
-    if not recycles and not stops:
-        scope.report(element, "found <EOF> as values after the last row, expected Recycle or Stop thread on EOF")
+            if names == [""]:
+                names, rows = [name.strip() for name in rows[0]] if rows else [], rows[1:]
+            elif element.flag("ignoreFirstLine"):
+                rows = rows[1:]
+            if not rows:
+                problem = f"{filename}: found no rows, expected at least one row"
+            elif any(len(row) < len(names) or row == [""] for row in rows):
+                # JMeter keeps the missing values of the row before, or takes <EOF>.
+                problem = f"{filename}: found a row with fewer than {len(names)} values, or an empty line"
+    if problem:
+        scope.report(element, problem)
+    if not element.flag("recycle", default=True):
+        scope.report(element, "found Recycle on EOF off, expected on: the engine begins again with the first row")
     return DataSet(
-        name=_choose_name(path.stem, taken),
-        columns=tuple(name.strip() for name in names),
+        name=_choose_name(Path(filename).stem, taken),
+        columns=tuple(names),
         rows=tuple(tuple((row + [""] * len(names))[: len(names)]) for row in rows),
-        stops=not recycles and stops,
     )
+
+
+def _read_rows(element: Element, path: Path, encoding: str, delimiter: str) -> list[list[str]]:
+    """Returns all rows of a file. Raises OSError, UnicodeDecodeError, LookupError or csv.Error."""
+    text = path.read_text(encoding=encoding or "utf-8").removeprefix("\ufeff")
+    if element.flag("quotedData"):
+        return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    return [line.split(delimiter) for line in text.splitlines()]
 
 
 def _choose_name(stem: str, taken: Collection[str]) -> str:

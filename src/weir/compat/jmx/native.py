@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.compat.jmx.references import Placeholder, write_template
-from weir.compat.jmx.sampler import ENCODED, encode_for_form
-from weir.compat.jmx.test_plan import Assertion, DataSet, Sampler, TestPlan, ThreadGroup
+from weir.compat.jmx.sampler import encode_column
+from weir.compat.jmx.test_plan import Assertion, DataSet, ExactPlan, Sampler, ThreadGroup
 from weir.load_spec import LoadSpec, choose_user_settings
 from weir.model.load import LONGEST_S, ClosedLoad, LoadPlan, Point, Profile, Think
 from weir.scenario import DEFAULT_CAPTURE_BYTES, Check, Csv, Pause, Scenario, Step
@@ -24,6 +24,8 @@ _CAPTURE_BYTES = 10 * 1024 * 1024
 _EDGE_POINTS = 8
 _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 """The special characters in Rust's regular expressions."""
+_DOLLAR = re.compile(r"\\.|\[(?:\\.|[^\]])*\]|(\$)", re.DOTALL)
+"""A $ that is not escaped and not in a class, as group 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,11 @@ class NativeLoad:
         """Seconds from the load's start to the first request."""
         return self.group.delay_s + self.group.samplers[0].delay.shortest_s
 
+    @property
+    def mixes_redirects(self) -> bool:
+        """Whether some requests follow redirects in JMeter, and others do not."""
+        return len({sampler.follows_redirects for sampler in self.group.samplers}) > 1
+
     def load_plan(self, folder: Path) -> LoadPlan:
         """Returns the plan of the load, with the scenario. `folder` contains the scenario's CSV files. At the end of
         the group's duration, the load waits for the responses to requests in flight."""
@@ -68,7 +75,7 @@ class NativeLoad:
         return plan if self.group.duration_s is None else plan.answered_to_the_end()
 
 
-def list_native_loads(plan: TestPlan) -> list[NativeLoad]:
+def list_native_loads(plan: ExactPlan) -> list[NativeLoad]:
     """Returns the loads of a test plan, one for each thread group."""
     stems = [re.sub(r"\W+", "-", group.name.lower()).strip("-") or "thread-group" for group in plan.groups]
     names = _make_distinct(stems, "{}{}")
@@ -85,7 +92,7 @@ def _convert(group: ThreadGroup, scenario_file: str) -> NativeLoad:
     checks_body = any(not assertion.is_for_status for sampler in samplers for assertion in sampler.assertions)
     scenario = Scenario(
         steps=[_write_step(*step) for step in zip(names, samplers, delays, strict=True)],
-        feeders={one.name: Csv(f"{one.name}.csv", at_end="stop" if one.stops else "wrap") for one in used},
+        feeders={one.name: Csv(f"{one.name}.csv") for one in used},
         cookies=group.cookies,
         on_failure="leave" if group.on_error == "stop thread" else "continue",
         capture_bytes=_CAPTURE_BYTES if checks_body else DEFAULT_CAPTURE_BYTES,
@@ -144,7 +151,12 @@ def _write_step(name: str, sampler: Sampler, delay: Think) -> Step:
 def _list_patterns(assertion: Assertion) -> list[str]:
     """Returns an assertion's regular expressions. The body must match all, or none if the assertion is negated."""
     is_text, is_whole = assertion.comparison in ("substring", "equals"), assertion.comparison in ("equals", "matches")
-    patterns = [_META.sub(r"\\\g<0>", text) if is_text else text for text in assertion.texts]
+    # For JMeter, $ also matches before a newline at the very end of the body.
+    end = r"\z" if is_whole else r"\n?\z"
+    patterns = [
+        _META.sub(r"\\\g<0>", text) if is_text else _DOLLAR.sub(lambda found: end if found[1] else found[0], text)
+        for text in assertion.texts
+    ]
     patterns = [rf"\A(?:{pattern})\z" if is_whole else pattern for pattern in patterns]
     return ["|".join(f"(?:{pattern})" for pattern in patterns)] if assertion.any_is_enough else patterns
 
@@ -176,10 +188,10 @@ def _list_columns(samplers: Sequence[Sampler]) -> dict[str, dict[str, None]]:
 
 def _write_csv(data_set: DataSet, columns: Sequence[str]) -> str:
     """Returns a feeder's CSV file with the given columns of a data set."""
-    places = [(data_set.columns.index(column.removesuffix(ENCODED)), column.endswith(ENCODED)) for column in columns]
+    values = [data_set.list_values(re.sub(" encoded( again)?$", "", column)) for column in columns]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(columns)
-    for row in data_set.rows:
-        writer.writerow([encode_for_form(row[at]) if is_encoded else row[at] for at, is_encoded in places])
+    for row in zip(*values, strict=True):
+        writer.writerow(encode_column(*pair) for pair in zip(columns, row, strict=True))
     return text.getvalue()

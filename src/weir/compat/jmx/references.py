@@ -82,12 +82,16 @@ def _parse_until(ends: str, text: str, at: int, depth: int) -> tuple[list[str | 
     """Returns the pieces from `at` to the next character that is in `ends`, and the position of this character."""
     pieces: list[str | Reference] = []
     plain = ""
-    while at < len(text) and text[at] not in ends:
+    open_count = 0
+    while at < len(text) and (text[at] not in ends or (text[at] == ")" and open_count)):
         if text.startswith("${", at):
             reference, at = _parse_reference(text, at, depth + 1)
             pieces += [plain, reference] if plain else [reference]
             plain = ""
             continue
+        if ends:
+            # An argument may contain pairs of parentheses, as calls in a script.
+            open_count += {"(": 1, ")": -1}.get(text[at], 0)
         is_escape = text[at] == "\\" and at + 1 < len(text) and text[at + 1] in _ESCAPED
         plain += text[at + is_escape]
         at += 1 + is_escape
@@ -108,4 +112,4 @@ def _parse_reference(text: str, at: int, depth: int) -> tuple[Reference, int]:
     if not text.startswith(closing, end):
         raise _NotClosedError
     end += len(closing)
-    return Reference(head.group(1).strip(), tuple(arguments), text[at:end]), end
+    return Reference(head.group(1), tuple(arguments), text[at:end]), end

@@ -1,23 +1,21 @@
 """Builds the request of an HTTP sampler from the elements in its scope, as JMeter's HttpClient4 does."""
 
-import codecs
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
-from urllib.parse import quote, quote_plus, unquote_plus, urlsplit
+from typing import Final, NamedTuple
+from urllib.parse import quote_plus, unquote_plus, urlsplit
 
 from weir.compat.jmx.assertion import list_right_statuses, read_assertion
-from weir.compat.jmx.references import Piece, Placeholder, Text, join_texts, write_original
-from weir.compat.jmx.scope import Scope, parse_number
+from weir.compat.jmx.references import Piece, Placeholder, Text, join_texts
+from weir.compat.jmx.scope import Scope
 from weir.compat.jmx.test_plan import NO_TIMEOUT_S, Sampler
 from weir.compat.jmx.tree import Argument, Element, list_arguments
-from weir.model.errors import UsageError
 from weir.model.load import Think
 
-ENCODED = " encoded"
-"""Suffix for the names of columns whose values are percent-encoded for a form."""
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
-_METHODS_WITH_QUERY = ("GET", "DELETE", "OPTIONS", "HEAD")
+_METHODS_WITH_QUERY = ("GET", "DELETE", "OPTIONS")
+_METHODS_WITHOUT_BODY = ("HEAD", "OPTIONS")
 _LENGTHS = ("content-length", "transfer-encoding")
 _COMPRESSED = re.compile(r"gzip|deflate|\bbr\b")
 _UNSUPPORTED = {
@@ -25,8 +23,21 @@ _UNSUPPORTED = {
     "HTTPSampler.image_parser": "the resources that a page embeds",
     "HTTPSampler.proxyHost": "a proxy",
     "HTTPSampler.ipSource": "an address to connect from",
+    "HTTPSampler.md5": "an MD5 hash instead of the response",
 }
 """Descriptions of unsupported properties. weir reports a property if its value is neither empty nor false."""
+_NOT_IN_URL: Final = re.compile(r"[^\w\-.~:/?@!$&'()*+,;=%\u00a1-\U0010ffff]|%(?![0-9A-Fa-f]{2})")
+"""A character for which JMeter does not send a request."""
+_MARKS = range(0xE000, 0xF900)
+"""Private characters that stand for the placeholders of a path."""
+# The values of a data set for which the engine writes the same bytes as JMeter. The engine percent-encodes the others.
+_URL = r"(?:[\w.~:@,!$&'()*+;=-]|%[0-9A-Fa-f]{2})"
+_WHOLE_PATH: Final = re.compile(rf"/?(?:{_URL}+(?:/{_URL}+)*/?)?(?:\?(?:{_URL}|[/?])*)?", re.ASCII)
+_IN_PATH: Final = re.compile(r"[\w.~:@,-]+(?:/[\w.~:@,-]+)*", re.ASCII)
+_IN_QUERY: Final = re.compile(r"[\w.~:@,/-]*", re.ASCII)
+_IN_ENCODED_QUERY: Final = re.compile(r"[\w.-]*", re.ASCII)
+_IN_HEADER: Final = re.compile(r"[ -~]*")
+_IN_FORM: Final = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
 
 
 class _Parameter(NamedTuple):
@@ -36,8 +47,8 @@ class _Parameter(NamedTuple):
 
 
 def read_sampler(element: Element, scope: Scope) -> Sampler | None:
-    """Returns the request of a sampler; None if weir cannot send the request. Raises UsageError: the server is missing
-    or invalid, or a property is not a number."""
+    """Returns the request of a sampler; None if the sampler has no valid method, server or path. Reports everything
+    that the engine cannot send exactly."""
     sources = [element, *scope.find("ConfigTestElement")]
 
     def first(name: str) -> str:
@@ -46,12 +57,10 @@ def read_sampler(element: Element, scope: Scope) -> Sampler | None:
     def setting(name: str) -> str:
         return scope.resolve_fixed(element, first(name)).strip()
 
-    _report_unsupported(element, sources, scope)
-    method = setting("HTTPSampler.method").upper() or "GET"
+    _report_unsupported(element, sources, setting, scope)
+    method = setting("HTTPSampler.method") or "GET"
     if method not in _METHODS:
         scope.report(element, f"found the method {method}, expected one of {', '.join(_METHODS)}")
-        return None
-    encoding = _find_encoding(element, setting("HTTPSampler.contentEncoding"), scope)
     parameters = [
         _Parameter(argument, scope.resolve(element, argument.name), scope.resolve(element, argument.value))
         for source in sources
@@ -59,72 +68,83 @@ def read_sampler(element: Element, scope: Scope) -> Sampler | None:
     ]
     named = [parameter for parameter in parameters if parameter.name]
     is_raw = element.flag("HTTPSampler.postBodyRaw") or (bool(parameters) and not named)
-    path = scope.resolve(element, first("HTTPSampler.path").strip())
-    origin, path = _split_target(element, path, setting)
+    origin, path = _split_target(element, scope, scope.resolve(element, first("HTTPSampler.path").strip()), setting)
     body: Text = ()
     content_type = ""
-    if is_raw:
+    if method in _METHODS_WITHOUT_BODY:
+        pass
+    elif is_raw:
         body, content_type = join_texts(parameter.value for parameter in parameters), "text/plain"
-    elif method not in _METHODS_WITH_QUERY:
-        body = _write_pairs(named, encoding, in_form=True)
+    elif method != "GET":
+        body = _write_pairs(element, scope, named, in_form=True)
         content_type = "application/x-www-form-urlencoded"
-    elif query := _write_pairs(named, encoding, in_form=False):
+    if not is_raw and method in _METHODS_WITH_QUERY and (query := _write_pairs(element, scope, named, in_form=False)):
         has_query = any(isinstance(piece, str) and "?" in piece for piece in path)
         path = join_texts([path, ("&" if has_query else "?",), query])
-    headers = _read_headers(scope)
+    path = _normalize(element, scope, path)
+    headers, closes = _read_headers(scope)
+    if (host := headers.pop("host", None)) and host[1] != (origin.partition("://")[2],):
+        scope.report(element, f"found a header Host of another server than {origin}, expected none")
     if content_type:
-        headers.setdefault("content-type", ("Content-Type", (f"{content_type}; charset={encoding.upper()}",)))
-    is_ascii = all(isinstance(piece, str) and piece.isascii() for piece in body)
-    if encoding != "utf-8" and not is_ascii:
-        scope.report(element, f"found a body in {encoding}, expected UTF-8")
+        headers.setdefault("content-type", ("Content-Type", (f"{content_type}; charset=UTF-8",)))
     texts = (path, body, *(value for _, value in headers.values()))
     if any(isinstance(piece, str) and "{{" in piece for text in texts for piece in text):
-        scope.report(element, "found {{, expected none: {{ begins a placeholder in weir's templates")
-        return None
+        scope.report(element, "found {{, expected none: {{ begins a placeholder in the engine's templates")
     assertions = [
         assertion for one in reversed(scope.find("ResponseAssertion")) if (assertion := read_assertion(one, scope))
     ]
     _, accepted = headers.get("accept-encoding", ("", ()))
     if _COMPRESSED.search(str(accepted)) and not all(assertion.is_for_status for assertion in assertions):
         found = "found an assertion on a body that may be compressed (Accept-Encoding)"
-        scope.report(element, f"{found}: weir does not decompress bodies")
+        scope.report(element, f"{found}: the engine does not decompress bodies")
     statuses = list_right_statuses(assertions)
     if statuses == ():
         found = "found assertions that no status from 200 to 399 fulfils"
         scope.report(element, f"{found}; Ignore Status also allows 400 to 599")
         statuses = None
-    timeout_ms = parse_number(element, setting("HTTPSampler.response_timeout") or "0", "HTTPSampler.response_timeout")
+    timeout_ms = scope.parse_number(element, "HTTPSampler.response_timeout", setting("HTTPSampler.response_timeout"))
+    name = scope.resolve_fixed(element, element.name)
+    if not origin or method not in _METHODS:
+        return None
     return Sampler(
-        name=write_original(scope.resolve(element, element.name)),
+        name=name,
         method=method,
         origin=origin,
         path=path,
         headers=tuple(headers.values()),
-        body=body or None,
+        # With an empty body, the engine writes a length of 0, as JMeter does.
+        body=body if content_type else None,
         delay=_add_timers(scope),
         assertions=tuple(assertions),
         statuses=statuses,
-        keep_alive=element.flag("HTTPSampler.use_keepalive", default=True),
+        keep_alive=element.flag("HTTPSampler.use_keepalive", default=True) and not closes,
         timeout_s=min(timeout_ms / 1000 or NO_TIMEOUT_S, NO_TIMEOUT_S),
+        follows_redirects=any(element.flag(f"HTTPSampler.{how}_redirects") for how in ("follow", "auto")),
     )
 
 
-def _report_unsupported(element: Element, sources: Sequence[Element], scope: Scope) -> None:
+def _report_unsupported(
+    element: Element, sources: Sequence[Element], setting: Callable[[str], str], scope: Scope
+) -> None:
     for name, what in _UNSUPPORTED.items():
         if any(source.value(name).strip().lower() not in ("", "false") for source in sources):
             scope.report(element, f"found {what} ({name}), expected none")
     files = (source.find_property("HTTPsampler.Files") for source in sources)
     if any(one is not None and one.items("HTTPFileArgs.files") for one in files):
         scope.report(element, "found files to send (HTTPsampler.Files), expected none")
+    if (client := setting("HTTPSampler.implementation")) not in ("", "HttpClient4"):
+        scope.report(element, f"found the implementation {client}, expected HttpClient4")
+    if (encoding := setting("HTTPSampler.contentEncoding")).upper() not in ("", "UTF-8"):
+        scope.report(element, f"found the encoding {encoding}, expected UTF-8")
 
 
-def _split_target(element: Element, path: Text, setting: Callable[[str], str]) -> tuple[str, Text]:
-    """Returns the origin and the path. If the path is a whole URL, the URL overrides protocol, server and port."""
-    where = f"line {element.line}: sampler {element.name!r}"
+def _split_target(element: Element, scope: Scope, path: Text, setting: Callable[[str], str]) -> tuple[str, Text]:
+    """Returns the origin and the path. If the path is a whole URL, the URL overrides protocol, server and port. Reports
+    an invalid origin, and returns '' for it."""
     protocol = setting("HTTPSampler.protocol").lower() or "http"
     host, port_text = setting("HTTPSampler.domain"), setting("HTTPSampler.port")
     if path and isinstance(path[0], str) and re.match(r"https?://", path[0], re.IGNORECASE):
-        end = re.search(r"(?<!/)[/?](?!/)", path[0])
+        end = re.search(r"(?<!/)[/?](?!/)|(?<=[^/:])//", path[0])
         at = len(path[0]) if end is None else end.start()
         try:
             url = urlsplit(path[0][:at])
@@ -133,77 +153,119 @@ def _split_target(element: Element, path: Text, setting: Callable[[str], str]) -
             host = ""
         path = (path[0][at:], *path[1:])
     host = host.strip("[]")
+    port = scope.parse_number(element, "HTTPSampler.port", port_text) or (443 if protocol == "https" else 80)
+    problem = ""
     if protocol not in ("http", "https"):
-        raise UsageError(f"{where}: found the protocol {protocol!r}, expected http or https")
-    if not re.fullmatch(r"[^\s/?#@\[\]]+", host):
-        raise UsageError(f"{where}: found the server {host!r}, expected a host name or address")
-    standard = 443 if protocol == "https" else 80
-    port = int(parse_number(element, port_text or "0", "HTTPSampler.port")) or standard
-    if not 0 < port < 65536:
-        raise UsageError(f"{where}: found the port {port}, expected a port from 1 to 65535")
+        problem = f"found the protocol {protocol!r}, expected http or https"
+    elif not re.fullmatch(r"[^\s/?#@\[\]]+", host):
+        problem = f"found the server {host!r}, expected a host name or address"
+    elif not 0 < port < 65536:
+        problem = f"found the port {port}, expected a port from 1 to 65535"
+    if problem and "${" not in problem:
+        scope.report(element, problem)
     authority = f"[{host}]" if ":" in host else host
     first = path[0] if path else ""
     # If a path begins with a value from a data set, the value contains the slash.
     if not (first.startswith("/") if isinstance(first, str) else first.column is not None):
         path = ("/", *path)
-    path = join_texts([[_quote_space(piece) if isinstance(piece, str) else piece for piece in path]])
-    return f"{protocol}://{authority}" + ("" if port == standard else f":{port}"), path
+    path = tuple(piece.replace(" ", "%20") if isinstance(piece, str) else piece for piece in path)
+    is_standard = (protocol, port) in (("http", 80), ("https", 443))
+    return "" if problem else f"{protocol}://{authority}" + ("" if is_standard else f":{port}"), join_texts([path])
 
 
-def _quote_space(text: str) -> str:
-    return re.sub(r"\s", lambda found: quote(found[0]), text)
+def _normalize(element: Element, scope: Scope, target: Text) -> Text:
+    """Returns path and query without fragment and without empty segments. Reports values for which the engine would
+    write other bytes than JMeter, and characters for which JMeter sends nothing."""
+    placeholders = {chr(_MARKS[at]): piece for at, piece in enumerate(target) if isinstance(piece, Placeholder)}
+    text = "".join(piece if isinstance(piece, str) else chr(_MARKS[at]) for at, piece in enumerate(target))
+    text, _, _ = unicodedata.normalize("NFC", text).partition("#")
+    path, mark, query = text.partition("?")
+    # JMeter accepts brackets in a query.
+    found = _NOT_IN_URL.search(path + re.sub(r"[\[\]]", "0", query))
+    if found and "${" not in text:
+        scope.report(element, f"found {found[0]!r} in the URL, for which JMeter sends no request")
+    for piece in (placeholders[one] for one in path if one in placeholders):
+        if text in placeholders:
+            _check_values(element, scope, piece, _WHOLE_PATH)
+        else:
+            _check_values(element, scope, piece, _IN_PATH, strip="/" if piece is target[0] else "")
+    for piece in (placeholders[one] for one in query if one in placeholders):
+        _check_values(element, scope, piece, _IN_QUERY)
+    parts = re.split("([\ue000-\uf8ff])", re.sub("/+", "/", path) + mark + query)
+    return join_texts([[placeholders.get(part, part) for part in parts]])
 
 
-def _write_pairs(parameters: Sequence[_Parameter], encoding: str, *, in_form: bool) -> Text:
-    """Returns `name=value&name=value`. As in JMeter, forms first decode text that is already encoded."""
+def _check_values(element: Element, scope: Scope, piece: Piece, allowed: re.Pattern[str], *, strip: str = "") -> None:
+    """Reports a text, or a placeholder with the values of a column, that does not match `allowed`. A value may begin with
+    `strip`."""
+    if isinstance(piece, Placeholder):
+        written, values = piece.written, scope.list_values(piece.column) if piece.column else []
+    else:
+        written, values = "", [piece]
+    if wrong := [value for value in values if not allowed.fullmatch(value.removeprefix(strip))]:
+        problem = f"{len(wrong)} of {len(values)} values, such as {wrong[0]!r}"
+        scope.report(element, f"{problem}: JMeter sends other bytes for them than the engine, or nothing", written)
+
+
+def _write_pairs(element: Element, scope: Scope, parameters: Sequence[_Parameter], *, in_form: bool) -> Text:
+    """Returns `name=value&name=value` for a query or a form. As in JMeter, a form first decodes a text that is encoded
+    already."""
+
+    def encode(piece: Piece, is_encoded: bool) -> Piece:
+        if is_encoded and not in_form and isinstance(piece, Placeholder):
+            _check_values(element, scope, piece, _IN_ENCODED_QUERY)
+        elif in_form and not is_encoded:
+            _check_values(element, scope, piece, _IN_FORM)
+        ending = " encoded" if is_encoded else " encoded again" if in_form else ""
+        if isinstance(piece, str):
+            return encode_column(ending, piece)
+        if piece.column is None or not in_form:
+            # Numbers and UUIDs need no encoding.
+            return piece
+        data_set, column = piece.column
+        return Placeholder(f"csv {data_set}.{column}{ending}", piece.written, (data_set, column + ending))
+
     texts: list[Text] = []
-    for argument, name, value in parameters:
-        encoded = [
-            tuple(_encode(piece, argument.is_encoded, encoding, in_form=in_form) for piece in text)
-            for text in (name, value)
-        ]
+    for argument, *pair in parameters:
+        name, value = (tuple(encode(piece, argument.is_encoded) for piece in text) for text in pair)
         texts += [("&",)] if texts else []
-        texts += [encoded[0], (argument.equals or ("=" if value else ""),), encoded[1]]
+        texts += [name, ("=" if in_form else argument.equals,), value]
     return join_texts(texts)
 
 
-def _encode(piece: Piece, is_encoded: bool, encoding: str, *, in_form: bool) -> Piece:
-    if isinstance(piece, Placeholder):
-        if piece.column is None or not in_form:
-            # The engine encodes values in a path. Numbers and UUIDs need no encoding.
-            return piece
-        data_set, column = piece.column
-        return Placeholder(f"csv {data_set}.{column}{ENCODED}", piece.written, (data_set, column + ENCODED))
-    if not is_encoded and not in_form:
-        return _quote_space(piece)
-    return encode_for_form(piece if is_encoded else unquote_plus(piece, encoding), encoding)
+def encode_column(name: str, value: str) -> str:
+    """Returns a value for the column `name` of a data set. If the name ends with ` encoded` or ` encoded again`, encodes
+    the value for a form as Java's URLEncoder does."""
+    if name.endswith(" encoded again"):
+        value = unquote_plus(value, errors="replace")
+    elif not name.endswith(" encoded"):
+        return value
+    return quote_plus(value, safe="*", errors="replace").replace("~", "%7E")
 
 
-def encode_for_form(text: str, encoding: str = "utf-8") -> str:
-    """Encodes text for a form as Java's URLEncoder does."""
-    return quote_plus(text, safe="*", encoding=encoding, errors="replace").replace("~", "%7E")
-
-
-def _find_encoding(element: Element, name: str, scope: Scope) -> str:
-    try:
-        return codecs.lookup(name or "utf-8").name
-    except LookupError:
-        scope.report(element, f"found the encoding {name!r}, expected an encoding that Python knows")
-        return "utf-8"
-
-
-def _read_headers(scope: Scope) -> dict[str, tuple[str, Text]]:
-    """Returns name and value of each header, by lower-case name. As in JMeter, the nearest header manager wins."""
+def _read_headers(scope: Scope) -> tuple[dict[str, tuple[str, Text]], bool]:
+    """Returns name and value of each header, by lower-case name, and whether the headers close the connection. As in
+    JMeter, the nearest header manager wins."""
     headers: dict[str, tuple[str, Text]] = {}
     for manager in scope.find("HeaderManager"):
-        own = {}
+        own: dict[str, tuple[str, Text]] = {}
         for item in manager.items("HeaderManager.headers"):
             name = scope.resolve_fixed(manager, item.value("Header.name")).strip()
-            if name and name.lower() not in _LENGTHS:
-                value = " ".join(item.value("Header.value").splitlines()).strip()
-                own[name.lower()] = (name, scope.resolve(manager, value))
+            if not name or name.lower() in _LENGTHS:
+                continue
+            value = scope.resolve(manager, " ".join(item.value("Header.value").splitlines()))
+            if name.lower() in own:
+                scope.report(manager, f"found two headers {name}, expected one")
+            for piece in value:
+                _check_values(manager, scope, piece, _IN_HEADER)
+            own[name.lower()] = (name, value)
         headers = own | headers
-    return headers
+    _, connection = headers.get("connection", ("", ()))
+    closes = [piece.strip().lower() for piece in connection if isinstance(piece, str)] == ["close"]
+    if closes:
+        # The engine writes this header itself, and does not use the connection again.
+        del headers["connection"]
+    return headers, closes
 
 
 def _add_timers(scope: Scope) -> Think:

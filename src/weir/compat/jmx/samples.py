@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.model.load import highest
+from weir.model.records import LoadEnd
 from weir.model.request_log import NO_STEP, OUTCOMES
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from weir.compat.jmx.native import NativeLoad
 
 Integers = NDArray[np.int64]
+_REDIRECTS = (301, 302, 303, 307, 308)
 _CONNECT, _TIMEOUT, _UNANSWERED = (OUTCOMES.index(name) for name in ("connect", "timeout", "unanswered"))
 
 
@@ -64,6 +66,25 @@ def collect_samples(logs: Sequence[GroupLog]) -> Samples:
     active = np.stack([_count_active(*one, rows["ended_ns"]) for one in zip(logs, parts, strict=True)])
     rows["group_threads"], rows["all_threads"] = active[rows["group"], np.arange(len(rows))], np.sum(active, axis=0)
     return Samples(tuple(log.native for log in logs), rows)
+
+
+def judge_redirects(native: "NativeLoad", end: LoadEnd, log: NDArray[Any] | None) -> LoadEnd:
+    """Returns the end of a thread group's load. The verdict is suspect if JMeter would have followed redirects. `log`
+    is the request log, which only a group with `mixes_redirects` needs."""
+    follows = np.array([sampler.follows_redirects for sampler in native.group.samplers])
+    if log is not None:
+        step = _fill_steps(log["user"], log["step"], len(follows))
+        count = int(np.count_nonzero(follows[step] & np.isin(log["status"], _REDIRECTS)))
+    else:
+        count = sum(end.summary.status.get(str(code), 0) for code in _REDIRECTS) if follows.all() else 0
+    if not count:
+        return end
+    verdict = end.summary.verdict
+    validity = "suspect" if verdict.validity == "valid" else verdict.validity
+    reason = f"{count} responses are redirects, which JMeter would have followed with further requests"
+    changed = {"validity": validity, "reasons": [*verdict.reasons, reason], "kinds": [*verdict.kinds, "redirects"]}
+    summary = end.summary.model_copy(update={"verdict": verdict.model_copy(update=changed)})
+    return end.model_copy(update={"summary": summary})
 
 
 def _read_rows(place: int, log: GroupLog) -> Table:

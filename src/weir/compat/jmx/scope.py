@@ -4,17 +4,18 @@ An element below a sampler applies only to that sampler. Every other element app
 Variables and properties have their values before the load.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from weir.compat.jmx.references import Piece, Placeholder, Reference, Text, join_texts, parse, write_original
+from weir.compat.jmx.test_plan import DataSet
 from weir.compat.jmx.tree import Element
-from weir.model.errors import UsageError
 
 _SCOPED = frozenset(["HeaderManager", "CookieManager", "ConstantTimer", "UniformRandomTimer", "ResponseAssertion"])
 
-Report = Callable[[Element, str], None]
-"""Reports an unsupported element with the reason."""
+Report = Callable[[Element, str, str], None]
+"""Adds a complaint about an element. The texts are `why` and `what` of the complaint."""
 
 
 def is_scoped(element: Element) -> bool:
@@ -27,13 +28,20 @@ def is_scoped(element: Element) -> bool:
 class Scope:
     """The scope at one place in a test plan."""
 
-    report: Report
+    add_complaint: Report
     properties: Mapping[str, str]
+    root: Element
+    """The test plan."""
     variables: dict[str, str] = field(default_factory=dict)
-    columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """A dict from a variable of a data set to the name of the data set and the column with the values."""
+    explanations: dict[str, str] = field(default_factory=dict)
+    """Complaints about variables without a value, by name."""
+    data_sets: Sequence[DataSet] = ()
     elements: tuple[Element, ...] = ()
     """The elements that apply, the nearest first."""
+
+    def report(self, element: Element, why: str, what: str = "") -> None:
+        """Adds a complaint about an element. Default of `what`: the element's kind."""
+        self.add_complaint(element, why, what or element.kind)
 
     def within(self, elements: Iterable[Element]) -> "Scope":
         """Adds those of `elements` that apply to samplers. Returns the new scope."""
@@ -44,9 +52,11 @@ class Scope:
         return [element for element in self.elements if element.kind in kinds]
 
     def resolve(self, element: Element, text: str | Iterable[str | Reference]) -> Text:
-        """Resolves the references in a text of a request. Reports each unsupported reference for `element`. As in
-        JMeter, a reference to an unknown variable stays unchanged."""
+        """Resolves the references in a text of a request. Reports each reference without a value for `element`. As in
+        JMeter, such a reference stays unchanged."""
         pieces = parse(text) if isinstance(text, str) else text
+        if any(isinstance(piece, str) and "${" in piece for piece in pieces):
+            self.report(element, "found text that is not a reference, expected ${NAME} or ${__FUNCTION(...)}", "${")
         return join_texts([piece if isinstance(piece, str) else self._resolve(element, piece)] for piece in pieces)
 
     def resolve_fixed(self, element: Element, text: str | Iterable[str | Reference]) -> str:
@@ -54,46 +64,78 @@ class Scope:
         found = self.resolve(element, text)
         for piece in found:
             if isinstance(piece, Placeholder):
-                changes = "found a value that changes from request to request, expected a fixed value"
-                self.report(element, f"{piece.written}: {changes}")
+                problem = "found a value that changes from request to request, expected a fixed value"
+                self.report(element, f"{problem} in this {element.kind}", piece.written)
         return write_original(found)
 
-    def setting(self, element: Element, name: str) -> str:
-        """Returns a property without white space at its ends. The value must be known before the load."""
-        return self.resolve_fixed(element, element.value(name)).strip()
+    def setting(self, element: Element, name: str, default: str = "", *, holder: Element | None = None) -> str:
+        """Returns a property of `holder` (default: `element`) without white space at its ends. The value must be known
+        before the load."""
+        return self.resolve_fixed(element, (holder or element).value(name, default)).strip()
 
-    def number(self, element: Element, name: str, default: str, *, holder: Element | None = None) -> float:
-        """Returns the number in a property of `holder` (default: `element`). Error messages name `element`."""
-        text = self.resolve_fixed(element, (holder or element).value(name, default)).strip()
-        return parse_number(element, text or default, name)
+    def number(self, element: Element, name: str, default: str, *, holder: Element | None = None) -> int:
+        """Returns the number in a property of `holder` (default: `element`): -1, or at least 0. As in JMeter, an empty
+        text means 0. Reports another text for `element`, and returns 1."""
+        return self.parse_number(element, name, self.setting(element, name, default, holder=holder))
+
+    def parse_number(self, element: Element, name: str, text: str) -> int:
+        """Returns the number in `text`, which is the property `name`. See `number`."""
+        if re.fullmatch(r"-1|[0-9]{0,15}(\.0*)?", text):
+            return int(text.partition(".")[0] or "0")
+        if "${" not in text:
+            self.report(element, f"{name}: found {text!r}, expected a whole number")
+        return 1
 
     def _resolve(self, element: Element, reference: Reference) -> Piece:
         name, _, written = reference
         if not name.startswith("__"):
-            if name in self.columns:
-                return Placeholder("csv {}.{}".format(*self.columns[name]), written, self.columns[name])
-            return self.variables.get(name, written)
+            return self._resolve_variable(element, name, written)
         match name, [self.resolve_fixed(element, argument).strip() for argument in reference.arguments]:
-            case "__P", [key]:
-                return self.properties.get(key, "1")
-            case "__P", [key, default]:
-                return self.properties.get(key, default)
-            case "__property", [key] | [key, ""]:
-                return self.properties.get(key, key)
-            case "__property", [key, "", default]:
-                return self.properties.get(key, default)
-            case "__V", [key] if key not in self.columns:
-                return self.variables.get(key, key)
+            case "__P" | "__property", [key, *_] if key in self.properties:
+                return self.properties[key]
+            case ("__P", [_, default]) | ("__property", [_, "", default]):
+                return default
+            case "__P" | "__property", [key, *_]:
+                taken = "1" if name == "__P" else key
+                self.report(
+                    element, f"this property is not set, and JMeter takes {taken!r}: add -J{key}=...", f"-J{key}"
+                )
+                return written
+            case "__V", [key]:
+                return self._resolve_variable(element, key, written)
             case ("__Random", [low, high]) | ("__Random", [low, high, ""]) if _is_range(low, high):
                 return Placeholder(f"int {int(low)} {int(high)}", written)
             case "__UUID", [] | [""]:
                 return Placeholder("uuid", written)
-            case "__counter", _:
-                problem = "counts its calls, but weir's {{seq}} counts the thread group's requests from 0"
-                self.report(element, f"{written}: {problem}")
-                return Placeholder("seq", written)
-        self.report(element, f"found {written}: weir's templates have no such placeholder")
+        problem = "the engine's templates have no placeholder for such a function, or not with these arguments"
+        self.report(element, problem, name)
         return written
+
+    def _resolve_variable(self, element: Element, name: str, written: str) -> Piece:
+        for data_set in reversed(self.data_sets):
+            if name in data_set.columns:
+                return Placeholder(f"csv {data_set.name}.{name}", written, (data_set.name, name))
+        if name in self.variables:
+            return self.variables[name]
+        if name not in self.explanations:
+            self.explanations[name] = self._explain_unknown(name)
+        self.report(element, self.explanations[name], f"${{{name}}}")
+        return written
+
+    def _explain_unknown(self, name: str) -> str:
+        # An extractor or script has the name in a property, between separators or quotes.
+        pattern = re.compile(rf"""(?:^|[\s,;"']){re.escape(name)}(?:$|[\s,;"'])""")
+        others = (
+            one for one in self.root.walk() if not (is_scoped(one) or one.kind in ("HTTPSamplerProxy", "Arguments"))
+        )
+        setter = next((one for one in others if one.has_text(pattern)), None)
+        if setter is None:
+            return "nothing that the engine supports sets this variable"
+        return f"the {setter.kind} at line {setter.line} sets this variable, and the engine does not support that"
+
+    def list_values(self, column: tuple[str, str]) -> list[str]:
+        """Returns the values in a column of a data set: of a name and a column."""
+        return next(one.list_values(column[1]) for one in self.data_sets if one.name == column[0])
 
 
 def _is_range(low: str, high: str) -> bool:
@@ -101,14 +143,3 @@ def _is_range(low: str, high: str) -> bool:
         return -(2**63) <= int(low) <= int(high) < 2**63
     except ValueError:
         return False
-
-
-def parse_number(element: Element, text: str, name: str) -> float:
-    """Parses the number in the property `name`: -1, or at least 0. Raises UsageError: `text` is no such number."""
-    try:
-        found = float(text)
-        if 0 <= found < 1e15 or found == -1:
-            return found
-    except ValueError:
-        pass
-    raise UsageError(f"line {element.line}: {element.kind} {element.name!r}: {name}: found {text!r}, expected a number")

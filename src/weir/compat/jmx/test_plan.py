@@ -18,18 +18,6 @@ Comparison = Literal["contains", "matches", "equals", "substring"]
 
 
 @dataclass(frozen=True, slots=True)
-class Unsupported:
-    """A part of a test plan that weir does not support."""
-
-    line: int
-    description: str
-    """The element, the names of its parents, and the reason."""
-
-    def __str__(self) -> str:
-        return f"line {self.line}: {self.description}"
-
-
-@dataclass(frozen=True, slots=True)
 class Assertion:
     """A condition on a response."""
 
@@ -64,17 +52,22 @@ class Sampler:
     """The statuses that the assertions accept; None: every status below 400."""
     keep_alive: bool
     timeout_s: float
+    follows_redirects: bool
+    """Whether JMeter would follow a redirect. The engine does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """Rows of values for users. Each iteration of a user takes the next row."""
+    """Rows of values for users. Each iteration of a user takes the next row, after the last row the first."""
 
     name: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    stops: bool
-    """Whether the load ends after the last row. Otherwise the users begin again with the first row."""
+
+    def list_values(self, column: str) -> list[str]:
+        """Returns the values of a column."""
+        at = self.columns.index(column)
+        return [row[at] for row in self.rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +95,13 @@ class ThreadGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class TestPlan:
-    """A test plan."""
+class ExactPlan:
+    """A test plan for which the engine sends exactly the requests that JMeter sends."""
 
     path: Path
     groups: tuple[ThreadGroup, ...]
     is_serial: bool
     """Whether thread groups run one after the other."""
-    unsupported: tuple[Unsupported, ...]
-
-    __test__ = False  # pytest takes classes with such names for tests.
 
     def phases(self) -> list[list[ThreadGroup]]:
         """Returns lists of thread groups that run at the same time, in the order setup, main, teardown."""

@@ -4,6 +4,7 @@ In the file, a `hashTree` with the child elements follows each element. weir doe
 (and so every entity), a deep tree and a huge file.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +59,16 @@ class Element:
         found = self.find_property(name)
         return [] if found is None else found.children
 
+    def walk(self) -> Iterator["Element"]:
+        """Yields the enabled elements below this element in the test plan, at all levels."""
+        for below in self.below:
+            yield below
+            yield from below.walk()
+
+    def has_text(self, pattern: re.Pattern[str]) -> bool:
+        """Returns whether `pattern` matches a part of a property's text, at any level."""
+        return any(pattern.search(child.text) or child.has_text(pattern) for child in self.children)
+
 
 class Argument(NamedTuple):
     """A name and a value: a variable, or a parameter of a request."""
@@ -67,7 +78,7 @@ class Argument(NamedTuple):
     is_encoded: bool
     """Whether JMeter percent-encodes name and value for the request (`URL Encode?`)."""
     equals: str
-    """The text between name and value: `=` or nothing."""
+    """The text between name and value in a query: `=` or nothing."""
 
 
 def list_arguments(holder: Element | None) -> list[Argument]:
@@ -77,7 +88,7 @@ def list_arguments(holder: Element | None) -> list[Argument]:
             item.value("Argument.name", item.attributes.get("name", "")),
             item.value("Argument.value"),
             item.flag("HTTPArgument.always_encode"),
-            item.value("Argument.metadata", "=") if item.flag("HTTPArgument.use_equals", default=True) else "",
+            item.value("Argument.metadata"),
         )
         for item in ([] if holder is None else holder.items("Arguments.arguments"))
     ]
