@@ -16,7 +16,7 @@ from weir.model.errors import ExitCode, UsageError
 
 
 def jmeter(
-    arguments: Annotated[list[str] | None, tool_arguments("JMeter", "--help")] = None,
+    arguments: Annotated[list[str] | None, tool_arguments("JMeter", "-?")] = None,
     engine: Annotated[
         bool,
         Option(

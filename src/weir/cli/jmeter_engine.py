@@ -46,7 +46,7 @@ def run_on_engine(arguments: Sequence[str], out: str | None) -> bool:
     cannot send exactly the requests of JMeter."""
     parser = ArgumentParser("weir jmeter --engine", _HINT)
     parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("-t", "--testfile", dest="files", action="append", type=Path)
+    parser.add_argument("-t", "--testfile", dest="more_files", action="append", type=Path, default=[])
     parser.add_argument("-n", "--nongui", action="store_true")
     parser.add_argument("-l", "--logfile", type=Path)
     parser.add_argument("-f", "--forceDeleteResultFile", dest="empties", action="store_true")
@@ -54,15 +54,16 @@ def run_on_engine(arguments: Sequence[str], out: str | None) -> bool:
     parser.add_argument("-q", "--addprop", dest="property_files", action="append", type=Path, default=[])
     parser.add_argument("-j", "--jmeterlogfile", help="No effect: weir writes its messages to standard error.")
     given = parser.parse_intermixed_args(arguments)
-    if len(given.files or []) != 1:
-        parser.error(f"found {len(given.files or [])} test plans, expected one: -t PLAN.jmx")
+    files = [*given.files, *given.more_files]
+    if len(files) != 1:
+        parser.error(f"found {len(files)} test plans, expected one: -t PLAN.jmx")
     values: dict[str, str] = {}
     for file in given.property_files:
         values |= _read_properties(file)
     for text in given.properties:
         name, _, value = text.partition("=")
         values[name.strip()] = value
-    plan = read_test_plan(given.files[0], values)
+    plan = read_test_plan(files[0], values)
     if lines := [f"  {sanitize(str(one))}" for one in plan.unsupported]:
         found = "1 element" if len(lines) == 1 else f"{len(lines)} elements"
         problem = f"{plan.path}: found {found} that weir's engine does not run as JMeter does:"

@@ -62,8 +62,11 @@ def prepare_jmeter(arguments: Sequence[str], folder: Path, tell: Callable[[str],
     tool = get_tool("jmeter")
     program, version = tool.install(tell), tool.version()
     arguments = list(arguments)
-    if arguments and arguments[-1].endswith(".jmx") and find_option(arguments, "-t", "--testfile") is None:
-        arguments.insert(-1, "-t")
+    if find_option(arguments, "-t", "--testfile") is None:
+        # A plan without `-t`, such as `weir jmeter plan.jmx`.
+        plans = [place for place, word in enumerate(arguments) if word.endswith(".jmx") and not word.startswith("-")]
+        for place in plans[:1]:
+            arguments.insert(place, "-t")
     plan = find_option(arguments, "-t", "--testfile")
     if plan is None:
         return PreparedTool(
