@@ -31,6 +31,7 @@ STUBBORN = (
     ("source", "code", "says"),
     [
         ("import nothing_of_this_name\n", 1, "No module named 'nothing_of_this_name'"),
+        ("import nothing.below\n", 1, "python -m pip install nothing\n"),
         ("x = 1\n", 1, "No User class found"),
     ],
 )

@@ -250,8 +250,17 @@ def _text(value: Any) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
+def report_error(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Prints an exception as Python does, and the line that installs a missing module."""
+    sys.__excepthook__(kind, error, trace)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        print(f"weir: {sys.executable}: found no module {error.name}", file=sys.stderr)
+        print(f"  try: {sys.executable} -m pip install {error.name.partition('.')[0]}", file=sys.stderr)
+
+
 def main() -> None:
     """Runs Locust with a recorder."""
+    sys.excepthook = report_error
     path = sys.argv[1]
     sys.argv[:] = ["locust", *sys.argv[2:]]
     if not getattr(sys.flags, "safe_path", False):
