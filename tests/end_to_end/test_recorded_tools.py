@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.conftest import StartWeir, Weir
+from tests.end_to_end.conftest import StartWeir, Study, Weir
 from tests.end_to_end.locust.conftest import Shop, intervals_of, shop
 from tests.support.jmx import element, get, group, plan
 from weir.generators.external_tool import Tool
+from weir.store import RunReader
 
 __all__ = ["shop"]
 Installed = Callable[[str], Tool]
@@ -155,12 +156,17 @@ exit 99
 """
 
 
+def put_k6(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Puts a shell script on the PATH that stands for k6."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / "k6").write_text(script)
+    (folder / "bin" / "k6").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
+
+
 @pytest.fixture
 def fake_k6(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "k6").write_text(FAKE_K6)
-    (tmp_path / "bin" / "k6").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    put_k6(tmp_path, monkeypatch, FAKE_K6)
 
 
 @pytest.mark.usefixtures("fake_k6")
@@ -192,6 +198,65 @@ def test_an_extension_that_a_script_needs_is_named_with_the_line_that_builds_it(
     assert done.returncode == 2
     assert "weir: script.js: needs the extension k6/x/sql, which " in done.stderr
     assert "xk6@latest build --with github.com/grafana/xk6-sql" in done.stderr
+
+
+STUDY_K6 = r"""#!/bin/sh
+for word; do case $word in --out=csv=fileName=*) pipe=${word#--out=csv=fileName=}; pipe=${pipe%%,*} ;; esac; done
+echo "$*" >arguments.txt
+now=$(date +%s)000000
+{
+    echo 'metric_name,timestamp,metric_value,expected_response,method,name,status'
+    for number in 1 2 3 4; do echo "http_req_duration,$((now + number * 100000)),5.0,true,GET,/,200"; done
+} >"$pipe"
+"""
+
+
+def test_a_study_loads_its_stacks_with_a_script(
+    weir: Weir, stacks: Path, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_k6(tmp_path, monkeypatch, STUDY_K6)
+    (tmp_path / "script.js").write_text("")
+    file = study("good", matrix='generators = ["k6"]', load='script = "script.js -e RATE={users}"', connections="[2]")
+    done = weir("run", file, "--out", "run")
+    assert done.returncode == 0, done.stderr
+    with RunReader(tmp_path / "run") as reader:
+        (trial,) = reader.trials()
+        assert trial.cell.coordinates["script"].startswith("script.js -e 'RATE={users}' ")
+        assert trial.result.summary is not None
+        assert trial.result.summary.requests.ok == 4
+        assert trial.result.summary.generator.version == "k6"
+        assert [interval.ok for interval in reader.intervals(trial.id)] == [4]
+    (arguments,) = (tmp_path / "run").rglob("arguments.txt")
+    assert re.search(
+        r"-e HOST=127\.\S+ -e PORT=\d+ -e USERS=2 -e RATE=2 " + re.escape(str(tmp_path / "script.js")),
+        arguments.read_text(),
+    )
+
+
+def test_a_script_needs_a_generator_that_runs_scripts(weir: Weir, stacks: Path, study: Study, tmp_path: Path) -> None:
+    (tmp_path / "script.js").write_text("")
+    done = weir("run", study("good", load='script = "script.js"'))
+    assert done.returncode == 2
+    assert "load.script needs one of jmeter, k6, locust" in done.stderr
+    done = weir("run", study("good", matrix='generators = ["k6"]', load='script = "other.js"'))
+    assert "load.script: " in done.stderr
+    assert "other.js: found no such file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("wrk", "script.js"), "--with: found 'wrk', expected one of jmeter, k6, locust"),
+        (("k6", "other.js"), "--with: other.js: found no such file"),
+    ],
+)
+def test_a_comparison_names_a_wrong_tool_or_script(
+    given: tuple[str, str], says: str, weir: Weir, tmp_path: Path
+) -> None:
+    (tmp_path / "script.js").write_text("")
+    done = weir("compare", "--with", *given, "true {port}", "false {port}")
+    assert done.returncode == 2
+    assert says in done.stderr
 
 
 K6_SCRIPT = """

@@ -6,16 +6,19 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from weir.compat.reports.json_reports import read_k6
 from weir.generators.registry import get_tool
 from weir.generators.scripted.jmeter_plugins import require_plugins
 from weir.generators.scripted.lines import Claims
 from weir.generators.scripted.locust_socket import LocustSocket
+from weir.generators.scripted.locust_version import find_python
 from weir.generators.scripted.process import NoSource, Source
 from weir.generators.scripted.tables import Jtl, K6Table, TableSource
 from weir.generators.scripts import build_jmeter_variables
 from weir.model.errors import UsageError
+from weir.model.load import LoadPlan
 from weir.observe.jvm import GC_PAUSE, build_pause_log_path, find_pause_logs, pause_log_option, read_pause_events
 
 LOCUST_PLUGIN = Path(__file__).with_name("locust_plugin.py")
@@ -187,6 +190,41 @@ def prepare_locust(arguments: Sequence[str], python: str) -> PreparedTool:
     source = LocustSocket()
     command = [python, str(LOCUST_PLUGIN), source.path, *arguments]
     return PreparedTool(name="locust", title="Locust", command=command, source=source, clock=LOCUST_CLOCK)
+
+
+# --- scripts in studies
+
+SCRIPT_TOOLS = ("jmeter", "k6", "locust")
+
+
+def prepare_script(tool: str, plan: LoadPlan, folder: Path, own_folder: Path) -> PreparedTool:
+    """Returns the command line of a tool with the script `plan.script` for the target of `plan`.
+
+    The script gets the target and the number of users: in the fields `{host}`, `{port}`, `{users}` and `{duration}` of
+    its arguments, and in any case as JMeter's properties, as k6's variables or as Locust's options. The tool's own files
+    are written to `folder`. `own_folder` is an empty folder for weir's files.
+    """
+    url = urlsplit(plan.request.target)
+    host, port = url.hostname or "", str(url.port or (443 if url.scheme == "https" else 80))
+    users = str(plan.load.connections)
+    fields = {"{host}": host, "{port}": port, "{users}": users, "{duration}": f"{plan.duration_s:g}"}
+    script, *rest = plan.script
+    for name, value in fields.items():
+        rest = [word.replace(name, value) for word in rest]
+    match tool:
+        case "jmeter":
+            given = {"host": host, "port": port, "threads": users, "jmeterengine.nongui.port": "0"}
+            properties = [f"-J{name}={value}" for name, value in given.items()]
+            words = ["-n", "-t", script, "-j", str(folder / "jmeter.log"), *properties, *rest]
+            return prepare_jmeter(words, own_folder, lambda _: None)
+        case "k6":
+            given = {"HOST": host, "PORT": port, "USERS": users}
+            variables = [word for name, value in given.items() for word in ("-e", f"{name}={value}")]
+            words = ["run", "--quiet", "--no-color", "--no-usage-report", "--address", "", *variables, *rest, script]
+            return prepare_k6(words, own_folder, lambda _: None)
+        case _:
+            words = ["-f", script, "--headless", "--only-summary", "--host", f"{url.scheme}://{url.netloc}"]
+            return prepare_locust([*words, "-u", users, "-r", users, *rest], find_python(None))
 
 
 def find_option(words: Sequence[str], short: str, long: str) -> str | None:
