@@ -125,4 +125,4 @@ def _explain_nothing(tool: PreparedTool, arguments: Sequence[str], code: int, ou
     elif problem:
         say(f"weir: nothing was recorded: weir cannot read the samples of {tool.title}: {problem}")
     elif outputs.out is not None or outputs.json is not None:
-        say(f"weir: nothing was recorded: {tool.title} started no test")
+        say(f"weir: nothing was recorded: {tool.title} reported no request")

@@ -43,7 +43,7 @@ def test_a_file_that_cannot_be_run_is_refused_by_locust(
     _, err = process.communicate()
     assert process.returncode == code
     assert says in err
-    assert "weir: nothing was recorded: Locust started no test" in err
+    assert "weir: nothing was recorded: Locust reported no request" in err
     assert not (tmp_path / "a.weir").exists()
 
 

@@ -65,8 +65,8 @@ class Jtl(Table):
 
     def __init__(self, columns: Sequence[str]) -> None:
         super().__init__(columns)
-        self._wholes: dict[str, tuple[str, int]] = {}
-        """For each thread: the label and the end of the last request."""
+        self._wholes: dict[str, tuple[str, int, int]] = {}
+        """For each thread: the label, the start and the end of the last request."""
         self._children: dict[str, int] = {}
         """For each thread: the number of requests to come that belong to a transaction with a sample of its own."""
 
@@ -82,27 +82,27 @@ class Jtl(Table):
             status = int(code) if code.isdecimal() and len(code) == 3 else 0
             found = (end_ns, "", label, elapsed_ms, 0, int(received or 0), status, kind, True)
             self.users = max(self.users, int(self._get(row, "allThreads") or 0))
-            if self._is_part(row, label, start_ns, end_ns, code, kind):
+            if self._is_part(row, label, start_ns, end_ns, has_failed=kind is not None):
                 batch.parts.append(found)
             else:
                 batch.requests.append(found)
                 batch.begun.append(start_ns)
         return batch
 
-    def _is_part(self, row: list[str], label: str, start_ns: int, end_ns: int, code: str, kind: str | None) -> bool:
+    def _is_part(self, row: list[str], label: str, start_ns: int, end_ns: int, *, has_failed: bool) -> bool:
         thread = self._get(row, "threadName")
-        if transaction := _TRANSACTION.match(self._get(row, "responseMessage")):
-            # Only a transaction whose row comes before its children has a code.
-            self._children[thread] = int(transaction[1]) if code else 0
-            self._wholes.pop(thread, None)
-            return True
         whole, hop = self._wholes.get(thread), _HOP.fullmatch(label)
-        if thread and whole and hop and hop[1] == whole[0] and start_ns <= whole[1]:
+        if transaction := _TRANSACTION.match(self._get(row, "responseMessage")):
+            # A transaction with a sample of its own comes before its requests, any other transaction after them.
+            if whole is None or start_ns > whole[1]:
+                self._children[thread] = int(transaction[1])
             return True
-        self._wholes[thread] = (label, end_ns)
+        if thread and whole and hop and hop[1] == whole[0] and start_ns <= whole[2]:
+            return True
+        self._wholes[thread] = (label, start_ns, end_ns)
         if self._children.get(thread):
             self._children[thread] -= 1
-            self.unclaimed = (self.unclaimed[0] + 1, self.unclaimed[1] + (kind is not None))
+            self.unclaimed = (self.unclaimed[0] + 1, self.unclaimed[1] + has_failed)
         return False
 
 
