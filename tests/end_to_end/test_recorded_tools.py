@@ -135,18 +135,19 @@ def test_arguments_that_are_not_weirs_are_jmeters(weir: Weir, installed: Install
 
 
 FAKE_K6 = r"""#!/bin/sh
-for word; do case $word in --out=csv=fileName=*) pipe=${word#--out=csv=fileName=}; pipe=${pipe%%,*} ;; esac; done
+for word; do case $word in --out=json=*) pipe=${word#--out=json=} ;; esac; done
 [ -n "$pipe" ] || { echo "no load: $*"; exit 3; }
 echo "own summary: $*"
-now=$(date +%s)000000
+point() { printf '{"metric":"%s","type":"Point","data":{"time":"%s%sZ","value":%s,"tags":{%s}}}\n' "$1" "$now" "$2" "$3" "$4"; }
+now=$(date -u +%Y-%m-%dT%H:%M:%S)
 {
-    echo 'metric_name,timestamp,metric_value,error,expected_response,method,name,status,extra_tags'
-    echo "http_req_duration,$((now + 5000)),5.0,,true,GET,/,200,"
-    echo "http_req_waiting,$((now + 5000)),4.0,,true,GET,/,200,"
-    echo "http_req_duration,$((now + 9000)),2.0,,false,GET,\"a,b\",404,"
-    echo "http_req_duration,$((now + 20000)),10.0,dial: connection refused,false,GET,/,0,"
-    echo "vus,$((now + 30000)),7,,,,,,"
-    echo "dropped_iterations,$((now + 30000)),4,,,,,,"
+    point http_req_duration .005 5.0 '"expected_response":"true","method":"GET","name":"/","status":"200"'
+    point http_req_waiting .005 4.0 '"method":"GET","name":"/","status":"200"'
+    point http_req_duration .009 2.0 '"expected_response":"false","method":"GET","name":"a,b","status":"404"'
+    failed='"error":"dial: connection refused","expected_response":"false","method":"GET"'
+    point http_req_duration .020 10.0 "$failed"',"name":"/","status":"0"'
+    point vus .030 7 ''
+    point dropped_iterations .030 4 ''
 } >"$pipe"
 cat >"$K6_SUMMARY_EXPORT" <<END
 {"metrics": {"http_reqs": {"count": 4, "rate": 100}, "http_req_failed": {"passes": 2},
@@ -174,7 +175,7 @@ def test_k6s_output_is_recorded_and_its_exit_code_stays(weir: Weir, tmp_path: Pa
     (tmp_path / "script.js").write_text("")
     done = weir("k6", "--out", "a.weir", "--weir-json", "a.json", "run", "--quiet", "script.js")
     assert done.returncode == 99
-    assert re.fullmatch(r"own summary: run --out=csv=\S+ --quiet script.js\n", done.stdout)
+    assert re.fullmatch(r"own summary: run --out=json=\S+ --quiet script.js\n", done.stdout)
     load = read(tmp_path / "a.json")
     assert steps(load) == {"GET /": (1, 1), "GET a,b": (0, 1)}
     assert (load["errors"]["connect"], load["errors"]["check"], load["requests"]["unsent"]) == (1, 1, 4)
@@ -201,13 +202,13 @@ def test_an_extension_that_a_script_needs_is_named_with_the_line_that_builds_it(
 
 
 STUDY_K6 = r"""#!/bin/sh
-for word; do case $word in --out=csv=fileName=*) pipe=${word#--out=csv=fileName=}; pipe=${pipe%%,*} ;; esac; done
+for word; do case $word in --out=json=*) pipe=${word#--out=json=} ;; esac; done
 echo "$*" >arguments.txt
-now=$(date +%s)000000
-{
-    echo 'metric_name,timestamp,metric_value,expected_response,method,name,status'
-    for number in 1 2 3 4; do echo "http_req_duration,$((now + number * 100000)),5.0,true,GET,/,200"; done
-} >"$pipe"
+now=$(date -u +%Y-%m-%dT%H:%M:%S)
+tags='"expected_response":"true","method":"GET","name":"/","status":"200"'
+for number in 1 2 3 4; do
+    echo '{"metric":"http_req_duration","type":"Point","data":{"time":"'"$now.${number}Z"'","value":5.0,"tags":{'"$tags}}}"
+done >"$pipe"
 """
 
 

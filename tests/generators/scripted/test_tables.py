@@ -1,6 +1,6 @@
 """Tests the tables of JMeter and k6 as records of a load."""
 
-import csv
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -9,22 +9,23 @@ from pathlib import Path
 import pytest
 
 from weir.generators.scripted.lines import Claims, Ended, Line, News, Started, Stopped
-from weir.generators.scripted.tables import Jtl, K6Table, Table, TableSource
+from weir.generators.scripted.tables import Jtl, K6Points, TableSource
 
 JTL = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,bytes,allThreads"
-K6 = "metric_name,timestamp,metric_value,error,expected_response,method,name,status"
 NOW_MS = time.time_ns() // 1_000_000
 TRANSACTION = "Number of samples in transaction : 1, number of failing samples : 0"
 
 
-def read(table: Table, text: str) -> tuple[list[str], list[str]]:
+def read(table: Jtl, text: str) -> tuple[list[str], list[str]]:
     """Returns the names of requests and of parts."""
-    batch = table.read(csv.reader(text.splitlines()))
+    batch = table.read(text.splitlines())
     return [row[2] for row in batch.requests], [row[2] for row in batch.parts]
 
 
 def jtl() -> Jtl:
-    return Jtl(JTL.split(","))
+    table = Jtl()
+    table.read([JTL])
+    return table
 
 
 def test_redirects_are_parts_of_their_sample_and_a_name_with_a_number_is_a_sample() -> None:
@@ -57,14 +58,14 @@ def test_transactions_are_parts_and_jmeters_summary_leaves_out_the_requests_of_o
     ],
 )
 def test_jmeter_decides_what_failed(code: str, success: str, status: int, kind: str | None) -> None:
-    batch = jtl().read(csv.reader([f"100,20,a,{code},x,T 1-1,{success},5,1"]))
+    batch = jtl().read([f"100,20,a,{code},x,T 1-1,{success},5,1"])
     assert batch.requests == [(120_000_000, "", "a", 20, 0, 5, status, kind, True)]
     assert batch.begun == [100_000_000]
 
 
 def test_a_table_without_a_necessary_column_is_refused() -> None:
     with pytest.raises(ValueError, match="found no column 'elapsed'"):
-        Jtl(["timeStamp", "label"])
+        Jtl().read(["timeStamp,label"])
 
 
 def records(source: TableSource) -> list[Line]:
@@ -78,7 +79,7 @@ def claims() -> Claims:
 
 @pytest.fixture
 def source(tmp_path: Path, claims: Claims) -> Iterator[TableSource]:
-    found = TableSource(tmp_path / "a.jtl", Jtl, "JMeter 5", "plan.jmx", lambda: claims, cpus=2)
+    found = TableSource(tmp_path / "a.jtl", Jtl(), "JMeter 5", "plan.jmx", lambda: claims, cpus=2)
     found.begin(os.getpid())
     yield found
     found.close()
@@ -105,7 +106,7 @@ def test_a_growing_file_is_read_row_by_row_even_if_a_quoted_text_has_line_breaks
 def test_rows_of_an_earlier_run_do_not_count(tmp_path: Path, claims: Claims) -> None:
     path = tmp_path / "a.jtl"
     path.write_text("timeStamp;elapsed;label\n100;20;old\n")
-    source = TableSource(path, Jtl, "JMeter 5", "plan.jmx", lambda: claims, cpus=1)
+    source = TableSource(path, Jtl(), "JMeter 5", "plan.jmx", lambda: claims, cpus=1)
     source.begin(os.getpid())
     with path.open("a") as file:
         file.write("200;20;new\n")
@@ -135,18 +136,30 @@ def test_a_table_that_is_not_readable_has_a_problem(
     assert list(source.end()) == []
 
 
+FAILED = {"error": "request timeout", "expected_response": "false"}
+
+
+def point(metric: str, time: str, value: float, **tags: str) -> str:
+    data = {"time": f"2026-01-01T01:00:{time}+01:00", "value": value, "tags": tags}
+    return json.dumps({"metric": metric, "type": "Point", "data": data}, separators=(",", ":")) + "\n"
+
+
 def test_k6s_metrics_other_than_requests_are_no_requests() -> None:
-    table = K6Table(K6.split(","))
-    lines = [
-        "http_req_duration,5000,2.5,,true,GET,/,200",
-        "http_req_duration,9000,2,request timeout,false,GET,/slow,0",
-        "vus,9000,3,,,,,",
-        "dropped_iterations,9000,2,,,,,",
-    ]
-    batch = table.read(csv.reader(lines))
+    points = K6Points()
+    text = (
+        '{"type":"Metric","data":{"name":"http_reqs"},"metric":"http_reqs"}\n'
+        + point("http_req_duration", "00.005", 2.5, method="GET", name="/", status="200", expected_response="true")
+        + point("http_req_waiting", "00.005", 2.0, method="GET", name="/", status="200")
+        + point("http_req_duration", "00.009000123", 2, method="GET", url="/slow", status="0", **FAILED)
+        + point("vus", "00.009", 3)
+        + point("dropped_iterations", "00.009", 2)
+    )  # fmt: skip
+    lines, left = points.split(f'{text}{{"metric":"http_req_dur'.encode())
+    assert (len(lines), left) == (4, b'{"metric":"http_req_dur')
+    batch, start_ns = points.read(lines), 1_767_225_600_000_000_000
     assert batch.requests == [
-        (5_000_000, "GET", "/", 2.5, 0, 0, 200, None, True),
-        (9_000_000, "GET", "/slow", 2.0, 0, 0, 0, "timeout", True),
+        (start_ns + 5_000_000, "GET", "/", 2.5, 0, 0, 200, None, True),
+        (start_ns + 9_000_000, "GET", "/slow", 2, 0, 0, 0, "timeout", True),
     ]
-    assert batch.begun == [2_500_000, 7_000_000]
-    assert (table.users, table.unsent) == (3, 2)
+    assert batch.begun == [start_ns + 2_500_000, start_ns + 7_000_000]
+    assert (points.users, points.unsent) == (3, 2)

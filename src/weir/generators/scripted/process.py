@@ -5,6 +5,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from weir.model.errors import UsageError
 
 _POLL_S = 0.1
 _END_S = 10.0
+_READER_NICE = 19
 _FROM_KERNEL = 0x80
 """The `si_code` of signals from the terminal. The terminal also sends such signals to the tool."""
 _PR_SET_PDEATHSIG = 1
@@ -101,7 +103,9 @@ class ToolProcess:
         return self._process.pid
 
     def lines(self) -> Iterator[tuple[int, Line | None]]:
-        """Yields the number of a process and a record about this process, until the tool has ended."""
+        """Yields the number of a process and a record about this process, until the tool has ended. The calling thread
+        gets a low priority, so that weir takes no CPU from the tool."""
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _READER_NICE)
         while True:
             has_ended = self._process.poll() is not None
             found = False

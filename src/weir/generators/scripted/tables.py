@@ -1,7 +1,8 @@
-"""Reads the tables that JMeter (JTL) and k6 (CSV) write while they run, and makes records of their rows."""
+"""Reads the samples that JMeter (a CSV table, JTL) and k6 (lines of JSON) write while they run, and makes records."""
 
 import csv
 import io
+import json
 import os
 import re
 import time
@@ -9,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +22,10 @@ _READ_BYTES = 1 << 20
 _JITTER_NS = 1_000_000_000
 """A tool may write a sample this much later than a sample that ended later."""
 _MS_NS = 1_000_000
+_JTL_COLUMNS = ("timeStamp", "elapsed", "label")
+_K6_LINE = re.compile(
+    rb'^\{"metric":"(?:http_req_duration|grpc_req_duration|vus|vus_max|dropped_iterations)","type":"Point",.*$', re.M
+)
 _TRANSACTION = re.compile(r"Number of samples in transaction : (\d+)")
 _HOP = re.compile(r"(.+)-\d+")
 
@@ -33,47 +39,53 @@ class Batch:
     begun: list[int] = field(default_factory=list)
 
 
-class Table(ABC):
-    """The meaning of the rows of one tool's table. The totals count from the start of the load."""
+class Samples(ABC):
+    """The meaning of one tool's lines. The totals count from the start of the load."""
 
-    prefixes: tuple[str, ...] = ("",)
-    """The beginnings of the lines that weir reads."""
-
-    def __init__(self, columns: Sequence[str]) -> None:
-        """Raises ValueError if a necessary column is missing."""
-        self._at = {name: index for index, name in enumerate(columns)}
-        if missing := [name for name in self.needs if name not in self._at]:
-            raise ValueError(f"found no column {missing[0]!r}")
+    def __init__(self) -> None:
         self.users = self.unsent = 0
         self.unclaimed = (0, 0)
 
-    needs: tuple[str, ...]
+    @abstractmethod
+    def split(self, unread: bytes) -> tuple[list[str], bytes]:
+        """Returns the complete lines that matter, and the bytes of the last, incomplete line."""
 
     @abstractmethod
-    def read(self, rows: Iterator[list[str]]) -> Batch:
-        """Returns the meaning of the next rows. Raises ValueError for a row that is not readable."""
-
-    def _get(self, row: Sequence[str], name: str) -> str:
-        index = self._at.get(name)
-        return "" if index is None else row[index]
+    def read(self, lines: list[str]) -> Batch:
+        """Returns the meaning of lines. Raises ValueError, KeyError or IndexError for an unreadable line."""
 
 
-class Jtl(Table):
+class Jtl(Samples):
     """JMeter's samples. The parts of a sample (redirects, resources of a page) and transactions are no requests."""
 
-    needs = ("timeStamp", "elapsed", "label")
-
-    def __init__(self, columns: Sequence[str]) -> None:
-        super().__init__(columns)
+    def __init__(self) -> None:
+        super().__init__()
+        self._at: dict[str, int] = {}
+        """The place of each column. Empty before the heading."""
+        self._delimiter = ","
         self._wholes: dict[str, tuple[str, int, int]] = {}
         """For each thread: the label, the start and the end of the last request."""
         self._children: dict[str, int] = {}
         """For each thread: the number of requests to come that belong to a transaction with a sample of its own."""
 
-    def read(self, rows: Iterator[list[str]]) -> Batch:
+    def split(self, unread: bytes) -> tuple[list[str], bytes]:
+        end = unread.rfind(b"\n") + 1
+        # A line break within quotes does not end a row.
+        while end and unread.count(b'"', 0, end) % 2:
+            end = unread.rfind(b"\n", 0, end - 1) + 1
+        return list(io.StringIO(unread[:end].decode(errors="replace"), newline="\n")), unread[end:]
+
+    def read(self, lines: list[str]) -> Batch:
         batch = Batch()
-        for row in rows:
-            start_ms, took_ms, label = (row[self._at[name]] for name in self.needs)
+        if lines and not self._at:
+            heading = lines.pop(0).strip()
+            self._delimiter = next((mark for mark in ",;\t|" if mark in heading), ",")
+            columns = heading.split(self._delimiter)
+            if missing := [name for name in _JTL_COLUMNS if name not in columns]:
+                raise ValueError(f"found no column {missing[0]!r} in {heading[:60]!r}")
+            self._at = {name: index for index, name in enumerate(columns)}
+        for row in csv.reader(lines, delimiter=self._delimiter):
+            start_ms, took_ms, label = (row[self._at[name]] for name in _JTL_COLUMNS)
             start_ns = int(start_ms) * _MS_NS
             elapsed_ms = int(took_ms)
             end_ns = start_ns + elapsed_ms * _MS_NS
@@ -105,36 +117,44 @@ class Jtl(Table):
             self.unclaimed = (self.unclaimed[0] + 1, self.unclaimed[1] + has_failed)
         return False
 
+    def _get(self, row: Sequence[str], name: str) -> str:
+        index = self._at.get(name)
+        return "" if index is None else row[index]
 
-class K6Table(Table):
-    """k6's metrics. Requests of HTTP and of gRPC are requests."""
 
-    prefixes = ("http_req_duration,", "grpc_req_duration,", "vus,", "vus_max,", "dropped_iterations,")
-    needs = ("metric_name", "timestamp", "metric_value")
-    time_format = "unix_micro"
+class K6Points(Samples):
+    """k6's metrics as lines of JSON, which cost k6 much less than its CSV. Requests of HTTP and gRPC are requests."""
 
-    def read(self, rows: Iterator[list[str]]) -> Batch:
+    def split(self, unread: bytes) -> tuple[list[str], bytes]:
+        end = unread.rfind(b"\n") + 1
+        return [line.decode(errors="replace") for line in _K6_LINE.findall(unread, 0, end)], unread[end:]
+
+    def read(self, lines: list[str]) -> Batch:
         batch = Batch()
-        for row in rows:
-            metric, at_us, value = (row[self._at[name]] for name in self.needs)
+        for line in lines:
+            point = json.loads(line)
+            metric, data = point["metric"], point["data"]
+            value, tags = data["value"], data["tags"] or {}
             match metric:
                 case "vus" | "vus_max":
-                    self.users = max(self.users, int(float(value)))
+                    self.users = max(self.users, int(value))
                     continue
                 case "dropped_iterations":
-                    self.unsent += int(float(value))
+                    self.unsent += int(value)
                     continue
-            end_ns, took_ms = int(at_us) * 1000, float(value)
-            status, method = self._get(row, "status"), self._get(row, "method")
-            is_http = metric == "http_req_duration"
-            kind = None
-            if self._get(row, "expected_response") == "false":
-                error = self._get(row, "error")
-                kind = "check" if status not in ("", "0") else classify_failure(error or self._get(row, "error_code"))
-            name = self._get(row, "name") or self._get(row, "url")
-            number = int(status) if is_http and status.isdecimal() else 0
-            batch.requests.append((end_ns, method, name, took_ms, 0, 0, number, kind, True))
-            batch.begun.append(end_ns - round(took_ms * _MS_NS))
+            end_ns = round(datetime.fromisoformat(data["time"]).timestamp() * 1e6) * 1000
+            status, kind = tags.get("status", ""), None
+            if tags.get("expected_response") == "false":
+                error = tags.get("error") or tags.get("error_code", "")
+                kind = "check" if status not in ("", "0") else classify_failure(error)
+            if metric == "http_req_duration":
+                number = int(status) if status.isdecimal() else 0
+            else:
+                # k6's totals of HTTP leave out calls of gRPC, whose statuses are no statuses of HTTP.
+                number, self.unclaimed = 0, (self.unclaimed[0] + 1, self.unclaimed[1])
+            name = tags.get("name") or tags.get("url", "")
+            batch.requests.append((end_ns, tags.get("method", ""), name, value, 0, 0, number, kind, True))
+            batch.begun.append(end_ns - round(value * _MS_NS))
         return batch
 
 
@@ -142,7 +162,7 @@ _classify = cache(lambda code: classify_failure(f"status {code}" if code.isdecim
 
 
 class TableSource:
-    """A source of records (`process.Source`): the table that a tool appends to a file or writes to a named pipe.
+    """A source of records (`process.Source`): the lines that a tool appends to a file or writes to a named pipe.
 
     An existing file keeps its rows, and only new rows count. `read_claims` returns the tool's own figures at the end.
     """
@@ -150,18 +170,17 @@ class TableSource:
     def __init__(
         self,
         path: Path,
-        table: type[Table],
+        samples: Samples,
         version: str,
         script: str,
         read_claims: Callable[[], Claims | None],
         *,
         cpus: int,
     ) -> None:
-        self._path, self._table_type, self._version, self._script = path, table, version, script
+        self._path, self._samples, self._version, self._script = path, samples, version, script
         self._read_claims, self._cpus = read_claims, cpus
         self._descriptor: int | None = None
         self._unread = b""
-        self._table: Table | None = None
         self._use: ProcessUse | None = None
         self._pid = 0
         self._start_ns = self._last_ns = 0
@@ -175,7 +194,6 @@ class TableSource:
             self._open()
             with path.open("rb") as file:
                 self._unread = file.readline()
-            self._lines()
             os.lseek(self._descriptor or 0, 0, os.SEEK_END)
 
     def begin(self, pid: int) -> None:
@@ -191,10 +209,10 @@ class TableSource:
         found = False
         while not self.problem and self._descriptor is not None and (data := self._read_bytes()):
             found = True
-            self._unread += data
+            lines, self._unread = self._samples.split(self._unread + data)
             try:
-                yield from self._take(self._lines())
-            except (ValueError, IndexError) as error:
+                yield from self._take(self._samples.read(lines))
+            except (ValueError, KeyError, IndexError) as error:
                 self.problem = str(error)
         if not found and timeout_s:
             time.sleep(timeout_s)
@@ -221,28 +239,8 @@ class TableSource:
             return os.read(self._descriptor, _READ_BYTES)
         return b""
 
-    def _lines(self) -> list[str]:
-        """Returns the complete lines. A line break within quotes does not end a row."""
-        end = self._unread.rfind(b"\n") + 1
-        while end and self._unread.count(b'"', 0, end) % 2:
-            end = self._unread.rfind(b"\n", 0, end - 1) + 1
-        text, self._unread = self._unread[:end].decode(errors="replace"), self._unread[end:]
-        lines = list(io.StringIO(text, newline="\n"))
-        if self._table is None and lines:
-            heading = lines.pop(0).strip()
-            self._delimiter = next((mark for mark in ",;\t|" if mark in heading), ",")
-            try:
-                self._table = self._table_type(heading.split(self._delimiter))
-            except ValueError as error:
-                self.problem = f"{error} in {heading[:60]!r}"
-                return []
-        return lines
-
-    def _take(self, lines: list[str]) -> Iterator[tuple[int, Line | None]]:
-        if self._table is None or self._use is None:
-            return
-        wanted = (line for line in lines if line.startswith(self._table.prefixes))
-        batch = self._table.read(csv.reader(wanted, delimiter=self._delimiter))
+    def _take(self, batch: Batch) -> Iterator[tuple[int, Line | None]]:
+        assert self._use is not None
         if not batch.requests and not batch.parts:
             return
         offset_ns = self._offset_ns
@@ -271,9 +269,9 @@ class TableSource:
                 requests=requests,
                 parts=parts,
                 begun=begun,
-                unsent=self._table.unsent,
-                users=self._table.users,
-                unclaimed=self._table.unclaimed,
+                unsent=self._samples.unsent,
+                users=self._samples.users,
+                unclaimed=self._samples.unclaimed,
                 cpu_s=self._use.cpu_s(self._start_ns, self._last_ns),
                 peak_rss_bytes=self._use.peak_rss_bytes,
             ),

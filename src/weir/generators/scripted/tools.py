@@ -15,7 +15,7 @@ from weir.generators.scripted.lines import Claims
 from weir.generators.scripted.locust_socket import LocustSocket
 from weir.generators.scripted.locust_version import find_python
 from weir.generators.scripted.process import NoSource, Source
-from weir.generators.scripted.tables import Jtl, K6Table, TableSource
+from weir.generators.scripted.tables import Jtl, K6Points, TableSource
 from weir.generators.scripts import build_jmeter_variables
 from weir.model.errors import UsageError
 from weir.model.load import LoadPlan
@@ -97,7 +97,7 @@ def prepare_jmeter(arguments: Sequence[str], folder: Path, tell: Callable[[str],
         return sum(event.duration_s or 0.0 for event in events if event.kind == GC_PAUSE)
 
     source = TableSource(
-        Path(samples), Jtl, version, Path(plan).name, lambda: _read_jmeter_claims(log), cpus=_count_cpus()
+        Path(samples), Jtl(), version, Path(plan).name, lambda: _read_jmeter_claims(log), cpus=_count_cpus()
     )
     return PreparedTool(
         name="jmeter",
@@ -143,14 +143,14 @@ def prepare_k6(arguments: Sequence[str], folder: Path, tell: Callable[[str], Non
     pipe, export = folder / "samples", folder / "summary.json"
     os.mkfifo(pipe)
     variables = dict(os.environ)
-    outputs = [f"csv=fileName={pipe},timeFormat={K6Table.time_format},saveInterval=200ms"]
+    outputs = [f"json={pipe}"]
     if find_option(words, "-o", "--out") is None and (asked := variables.get("K6_OUT")):
         # With an option, k6 ignores the variable.
         outputs += asked.split(",")
     exported = find_option(words, "", "--summary-export") or variables.setdefault("K6_SUMMARY_EXPORT", str(export))
     command = [str(program), *words[:at], *(f"--out={output}" for output in outputs), *words[at:]]
     source = TableSource(
-        pipe, K6Table, tool.version(), Path(script).name, lambda: _read_k6_claims(Path(exported)), cpus=_count_cpus()
+        pipe, K6Points(), tool.version(), Path(script).name, lambda: _read_k6_claims(Path(exported)), cpus=_count_cpus()
     )
     return PreparedTool(name="k6", title="k6", command=command, environment=variables, source=source, clock=tool.clock)
 
