@@ -97,7 +97,8 @@ def test_ctrl_c_ends_jmeter_and_keeps_its_samples(
     _, err = process.communicate()
     assert process.returncode == 130, err
     assert "weir: verdict: " in err
-    assert sum(interval.completed for interval in intervals_of(tmp_path / "a.weir")) >= 50
+    # JMeter writes the samples of a transaction only at the transaction's end.
+    assert sum(interval.completed for interval in intervals_of(tmp_path / "a.weir")) >= 40
 
 
 def test_a_plugin_that_a_plan_needs_is_named_with_the_line_that_installs_it(
@@ -283,7 +284,7 @@ def test_the_real_k6_writes_its_own_summary_and_weir_records_the_same_requests(
         "k6", "--weir-json", "a.json", "run", "--quiet", "-e", f"SHOP={shop.url}", "-o", "json=own.ndjson", "script.js"
     )
     assert (done.returncode, done.stdout) == (0, "own summary\n"), done.stderr
-    assert read(tmp_path / "own.json") == 24
+    assert (tmp_path / "own.json").read_text() == "24"
     assert steps(read(tmp_path / "a.json")) == {f"GET {shop.url}/": (12, 0), "GET lost": (0, 12)}
     assert "reports" not in done.stderr
     assert (tmp_path / "own.ndjson").read_text().count('"metric":"http_reqs"') >= 24
