@@ -44,7 +44,9 @@ def test_findings_begin_without_what_only_intervals_searches_and_fits_need() -> 
 
 
 def test_only_locusts_own_processes_load_locust() -> None:
-    assert not {"gevent", "locust", "requests"} & modules_of("import weir.cli.locust, weir.compat.locust.plugin")
+    assert not {"gevent", "locust", "requests"} & modules_of(
+        "import weir.cli.locust, weir.generators.scripted.locust_plugin"
+    )
 
 
 def test_no_command_is_loaded_before_it_is_called() -> None:

@@ -46,8 +46,8 @@ def why_wrong(words: list[str]) -> str | None:
     """Returns the error of weir's parsers for a command line, or None."""
     if words and words[0] in TOOLS:
         return why_not_of_tool(*words)
-    if words and words[0] == "locust":
-        return why_not_of_locust(*words[1:])
+    if words and words[0] in ("jmeter", "k6", "locust"):
+        return why_not_of_recorded(*words)
     command: Any = get_command(app)
     context = command.make_context("weir", [], resilient_parsing=True)
     rest = list(words)
@@ -79,16 +79,18 @@ def why_not_of_tool(tool: str, *words: str) -> str | None:
     return None
 
 
-def why_not_of_locust(*words: str) -> str | None:
-    """Returns weir's or Locust's error for a command line, or None; a flag's mere name in prose is no error."""
+def why_not_of_recorded(tool: str, *words: str) -> str | None:
+    """Returns Locust's error for a command line, or None; a flag's mere name in prose is no error. For JMeter and k6,
+    returns the first option of weir among the tool's arguments."""
     command: Any = get_command(app)
     context = command.make_context("weir", [], resilient_parsing=True)
-    context = command.get_command(context, "locust").make_context(
-        "locust", list(words), parent=context, resilient_parsing=True
-    )
+    context = command.get_command(context, tool).make_context(tool, list(words), parent=context, resilient_parsing=True)
+    arguments = context.params["arguments"] or []
+    if tool != "locust":
+        own = [word for word in arguments if word in ("--engine", "--watch", "--weir-json", "--strict", "--live")]
+        return f"{own[0]}: an option of weir" if own else None
     # Runs in a separate process, because Locust's import patches the process.
     code = "import sys; from locust.argument_parser import get_parser; get_parser(default_config_files=[]).parse_args(sys.argv[1:])"
-    arguments = context.params["arguments"] or []
     parsing = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
     errors = [
         line for line in parsing.stderr.splitlines() if " error: " in line and "expected one argument" not in line
@@ -135,6 +137,8 @@ def test_the_guides_show_commands() -> None:
         ("weir laod URL", "laod: no such command"),
         ("weir locust --out a.weir -f FILE.py -u 1 --tags a b", None),
         ("weir locust --userss 1", "-c: error: unrecognized arguments: --userss"),
+        ("weir k6 --watch 1 run script.js", None),
+        ("weir jmeter -n -t plan.jmx --watch 1", "--watch: an option of weir"),
         ("weir stacks chek NAME", "chek: no such command"),
         ("weir gate A B C", "['C']: more than it takes"),
     ],

@@ -23,7 +23,7 @@ def test_the_doctor_says_of_every_generator_where_it_is_or_how_to_get_it(
     assert found.keys() >= TOOLS.keys()
     assert found["hey"]["ok"]
     assert found["hey"]["found"] == f"hey, {tmp_path / 'hey'}"
-    for name in ("jmeter", "locust"):
+    for name in ("jmeter", "k6", "locust"):
         assert not found[name]["ok"]
         assert not found[name]["required"]
         assert found[name]["needed_by"] == f'generator = "{name}"'
@@ -40,6 +40,7 @@ def test_the_doctor_installs_what_it_can_and_says_why_not_the_rest(
     done = weir("doctor", "--install", "--json")
     assert done.returncode == 2, done.stderr
     assert "weir: jmeter: installing needs mvn, not found on the PATH" in done.stderr
+    assert "weir: k6: installing needs go>=1.21, not found on the PATH" in done.stderr
     assert "installing locust; log: " in done.stderr
     found = {finding["what"]: finding for finding in json.loads(done.stdout)}
     assert found["locust"]["ok"], done.stderr

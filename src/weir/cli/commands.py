@@ -18,7 +18,7 @@ from weir.compat.front_end import TOOLS
 
 # In the order of the help.
 COMMANDS = (
-    "compare", "load", *TOOLS, "jmeter", "locust", "run", "ui", "report", "findings", "breakeven", "capacity", "plan", "confirm",
+    "compare", "load", *TOOLS, "jmeter", "k6", "locust", "run", "ui", "report", "findings", "breakeven", "capacity", "plan", "confirm",
     "gate", "import", "convert", "audit", "doctor", "demo", "stacks", "study", "cluster", "completion",
 )  # fmt: skip
 # `import` is a keyword of Python, and cannot be a module's name.

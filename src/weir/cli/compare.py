@@ -18,6 +18,7 @@ from typer.core import TyperCommand
 from weir.cli import options
 from weir.cli.compare_progress import CompareProgress
 from weir.cli.output import at_terminal, say, stdout, teller, write_json
+from weir.generators.scripted.tools import SCRIPT_TOOLS
 from weir.host import Host
 from weir.lab.answer_comparison import SideCheck, check_sides, find_difference
 from weir.lab.study_run import RunSetup, build_stack, determine_exit_code, run_build_command, start
@@ -40,6 +41,8 @@ _NOT_IN_COMPARISONS = frozenset(
 )
 """Settings of `weir load` that comparisons reject: studies have no such keys, or the values are secret."""
 _DURATION_S = 1.5
+_SCRIPT_DURATION_S = 5.0
+"""Longest load of a script. Programs such as JMeter need some seconds until they reach their full rate."""
 _SECONDS_A_SIDE = 60.0
 _READY_TIMEOUT_S = 30.0
 _METRICS = {
@@ -107,6 +110,15 @@ def compare(
     ready_timeout: Annotated[
         str, Option("--ready-timeout", metavar="TIME", help="Maximum time until a command's server responds.")
     ] = "30s",
+    script: Annotated[
+        tuple[str, str] | None,
+        Option(
+            "--with",
+            metavar="TOOL SCRIPT",
+            help="Load with jmeter, k6 or locust, and with this script. SCRIPT may have arguments, and fields such as "
+            "{host}, {port} and {users}. Example: --with jmeter 'plan.jmx -Jloops=50'.",
+        ),
+    ] = None,
     warmup: Annotated[
         str | None,
         Option("--warmup", metavar="TIME", help="Warm-up of each trial. Default: until steady, but 1 s to 10 s."),
@@ -154,12 +166,13 @@ def compare(
     if len(named) < 2:
         raise UsageError(f"SIDE: found {len(named)}, expected two or more servers to compare", hint=_HELP)
     _check_workload(workload, named, path)
-    spec = _choose_load(given, choose_path(named, path))
+    spec = _choose_load(given, choose_path(named, path), _DURATION_S if script is None else _SCRIPT_DURATION_S)
     settings: dict[str, Any] = {
         "precision": options.read_flag("--precision", options.parse_percent, precision),
         "budget_s": _SECONDS_A_SIDE * len(named) if budget is None else options.read_flag("--budget", parse_duration, budget),
         "ready": {"path": ready, "timeout_s": options.read_flag("--ready-timeout", parse_duration, ready_timeout)},
         "workload": workload,
+        "script": script and (_choose_tool(script[0]), _find_script(script[1])),
     }  # fmt: skip
     warmup_s = None if warmup is None else options.read_flag("--warmup", parse_duration, warmup)
     folder = out or find_free_folder(Path("runs"), "compare")
@@ -299,7 +312,21 @@ def _check_workload(workload: str | None, sides: Sequence[Side], path: str | Non
         )
 
 
-def _choose_load(given: Mapping[str, Any], path: str) -> LoadSpec:
+def _choose_tool(name: str) -> str:
+    if name not in SCRIPT_TOOLS:
+        raise UsageError(f"--with: found {name!r}, expected one of {', '.join(SCRIPT_TOOLS)}", hint=_HELP)
+    return name
+
+
+def _find_script(text: str) -> str:
+    """Returns the script with an absolute path, and its arguments. Raises UsageError if the script does not exist."""
+    path, space, arguments = text.partition(" ")
+    if not Path(path).is_file():
+        raise UsageError(f"--with: {path}: found no such file, expected a JMeter plan, k6 script or locustfile")
+    return shlex.quote(str(Path(path).absolute())) + space + arguments
+
+
+def _choose_load(given: Mapping[str, Any], path: str, usual_s: float) -> LoadSpec:
     """Returns the load of each trial. Raises UsageError if a comparison does not support an option."""
     spec = read_flags((f"http://server{path}",), given)
     defaults = LoadSpec(urls=spec.urls)
@@ -311,7 +338,7 @@ def _choose_load(given: Mapping[str, Any], path: str) -> LoadSpec:
         raise UsageError(problem, hint="describe such requests in a file for --scenario FILE")
     profile = spec.users if spec.rate_rps is None else spec.rate_rps
     length_s = profile[-1][0] if isinstance(profile, tuple) else None
-    return replace(spec, duration_s=spec.duration_s or length_s or _DURATION_S)
+    return replace(spec, duration_s=spec.duration_s or length_s or usual_s)
 
 
 def _choose_answer(checks: Mapping[str, SideCheck], spec: LoadSpec, *, any_answer: bool) -> dict[str, Any]:

@@ -50,7 +50,9 @@ class Finding:
 
 
 def doctor(
-    install: Annotated[bool, Option("--install", help="First install JMeter and Locust into weir's cache.")] = False,
+    install: Annotated[
+        bool, Option("--install", help="First install JMeter, k6 and Locust into weir's cache.")
+    ] = False,
     json_: options.Json = False,
 ) -> None:
     """List present and missing programs, and commands to install them. Exit with 2 if weir itself cannot run."""

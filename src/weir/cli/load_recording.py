@@ -19,7 +19,7 @@ from weir.lab.machine_facts import describe_machine
 from weir.load_spec import SETTINGS
 from weir.model.errors import UsageError
 from weir.model.hdr import bytes_of_text
-from weir.model.load import LoadPlan
+from weir.model.load import Load, LoadPlan
 from weir.model.records import LoadEnd, LoadSummary
 from weir.model.resources import StackResources
 from weir.model.run_types import Cell, Placement, RunInfo, TrialResult
@@ -66,7 +66,7 @@ class LoadRecording(AbstractContextManager["LoadRecording"]):
         target, workload = plan.title, plan.request.method
         if plan.scenario:
             workload = f"{len(plan.scenario.get('steps') or plan.scenario.get('requests') or [])} requests"
-        cell = Cell(1, target, None, workload, plan.load, title=target)
+        cell = self._cell = Cell(1, target, None, workload, plan.load, title=target)
         info = RunInfo(
             study="",
             title=target,
@@ -91,9 +91,15 @@ class LoadRecording(AbstractContextManager["LoadRecording"]):
         self._finished = False
 
     def finish(
-        self, end: LoadEnd, summary: LoadSummary, resources: StackResources | None, *, interrupted: bool
+        self,
+        end: LoadEnd,
+        summary: LoadSummary,
+        resources: StackResources | None,
+        *,
+        interrupted: bool,
+        load: Load | None = None,
     ) -> None:
-        """Writes the result of the load, and marks the load as finished."""
+        """Writes the result of the load, and marks the load as finished. `load` replaces the load of the plan."""
         result = TrialResult(
             verdict=TrialVerdict.from_texts(summary.verdict.validity, summary.verdict.reasons),
             summary=summary,
@@ -101,6 +107,8 @@ class LoadRecording(AbstractContextManager["LoadRecording"]):
             histograms={clock: bytes_of_text(text) for clock, text in end.histograms.items()},
             load_started_monotonic_ns=self.recorder.start_ns if self.recorder.has_started else None,
         )
+        if load is not None:
+            self._writer.change_load(replace(self._cell, load=load))
         self._writer.finish_trial(self._trial_id, result)
         self._writer.close("interrupted" if interrupted else "complete")
         self._finished = True

@@ -63,6 +63,13 @@ class Tool:
         found = shutil.which(self.name, path=None if self.installation else build_search_path())
         return Path(found) if found else self.installation.find() if self.installation else None
 
+    def install(self, tell: Callable[[str], None]) -> Path:
+        """Returns the path of the tool's program. Installs the program if it is missing, and calls `tell` before. Raises
+        UsageError if weir cannot install the program, and TargetError if the installation fails."""
+        if self.installation is None:
+            return self.require()
+        return self.find() or self.installation.install(lambda what: tell(f"weir: installing {what}"))
+
     def require(self) -> Path:
         """Returns the path of the tool's program. Raises UsageError if the program is missing."""
         program = self.find()

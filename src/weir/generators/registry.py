@@ -50,7 +50,8 @@ _LIST = (
         report_file=command_lines.OHA_REPORT,
     ),
     Tool(
-        name="k6", title="k6", install_hint="go install go.k6.io/k6@latest",
+        name="k6", title="k6",
+        installation=Installation("k6", program="bin/k6", needs=("go>=1.21",)),
         clock="http_req_duration: from the first write of a request to the end of its response, without the earlier "
         "time for connecting and waiting",
         supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS, Feature.REQUESTS, Feature.RATE}),

@@ -122,7 +122,7 @@ def _element(name: str, kind: str, properties: Mapping[str, str]) -> str:
     return f'<elementProp name="{escape(name)}" elementType="{kind}">{inner}</elementProp>'
 
 
-def build_jmeter_variables(plan: LoadPlan) -> dict[str, str]:
+def build_jmeter_variables(_: LoadPlan | None = None) -> dict[str, str]:
     """Returns environment variables that make JMeter use a JDK that JMeter supports."""
     java = build_base_environment([JAVA])
     return {name: java[name] for name in ("PATH", "JAVA_HOME") if name in java}

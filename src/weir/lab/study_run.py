@@ -272,6 +272,9 @@ def _measure_max_rates(run: RunContext, cells: Sequence[PlannedCell]) -> dict[st
     """Measures the generator's limit (requests/s) for each load. The keys are the ids of each load's first cell."""
     cpus, found = run.placement.load, {}
     for one in _index_loads(cells).values():
+        if one.script:
+            # A script has other requests and other users than the load on the null server.
+            continue
         generator, request = one.cell.generator, one.request("http://null")
         plan = one.plan(request, targets=(), duration_s=one.duration_s, interval_s=0.1, cpus=cpus)
         folder = run.folder / "logs" / f"null-server-{one.cell.id}-{generator}"

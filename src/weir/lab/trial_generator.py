@@ -10,6 +10,7 @@ from weir.generators.external_load import ExternalLoad
 from weir.generators.handle import LoadHandle, LoadSource
 from weir.generators.null_server import measure_on_null_server
 from weir.generators.registry import get_tool
+from weir.generators.scripted.load import ScriptedLoad
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
 from weir.model.run_types import WEIR
@@ -27,11 +28,13 @@ def begin_load(
     load_source: LoadSource = LOCAL,
 ) -> LoadHandle:
     """Starts a load with weir's engine on the machines of `load_source`, or with another generator. Another generator
-    writes output and files to `folder`, and reports only the start of its load to `observer`. Raises UsageError if the
+    writes output and files to `folder`. Without a script, it reports only the start of its load to `observer`. Raises UsageError if the
     generator is not installed or does not support this load, GeneratorError if the generator does not start."""
     if generator == WEIR:
         return load_source.start(plan, observer)
     shutil.rmtree(folder, ignore_errors=True)
+    if plan.script:
+        return ScriptedLoad(generator, plan, observer, folder=folder)
     return ExternalLoad(get_tool(generator), plan, observer, folder=folder)
 
 

@@ -246,7 +246,8 @@ def _find_notes(facts: Facts) -> Iterator[Reason]:
     for kind, text in zip(verdict.kinds, verdict.reasons, strict=True):
         if kind in _GENERATOR_VALIDITY:
             yield Reason(kind.replace("_", " "), _GENERATOR_VALIDITY[kind], text)
-    if facts.other_generator:
+    # weir records the load of a script, with intervals and the tool's CPU time.
+    if facts.other_generator and facts.load.generator.busy_fraction is None:
         unknown = "reports no intervals and no schedule lag: steady state, drift and lag are unknown"
         yield Reason("unchecked", "valid", f"{facts.other_generator} {unknown}")
     if facts.not_tapped:

@@ -314,6 +314,8 @@ class LoadPlan:
     """Seed of all random values: think times, Poisson arrivals and random values in a scenario."""
     scenario: dict[str, Any] | None = _plan_key(None, "scenario")
     """The requests of users, from `weir.Scenario.to_plan()`. The engine then uses only the target of `request`."""
+    script: tuple[str, ...] = ()
+    """The path of a script for another tool than weir's engine, and the tool's arguments. Empty: the load is a plan."""
     request_log: str | None = _plan_key(None, "request_log")
     """Path of the request log, relative to the engine's working directory. See `weir.model.request_log`."""
     part: tuple[int, int] | None = _plan_key(None, "part", lambda part: {"first": part[0], "of": part[1]})

@@ -63,9 +63,13 @@ def add_pause_log(environment: Mapping[str, str], log: Path) -> dict[str, str]:
     >>> add_pause_log({"JAVA_TOOL_OPTIONS": "-Xmx64m"}, Path("/gc-%p.log"))["JAVA_TOOL_OPTIONS"]
     '\\'-Xlog:gc,gc+phases,safepoint:file="/gc-%p.log":timenanos,level,tags:filecount=0\\' -Xmx64m'
     """
-    option = f'-Xlog:gc,gc+phases,safepoint:file="{log}":timenanos,level,tags:filecount=0'
     # The JVM splits the variable at spaces outside of quotes.
-    return {**environment, _VARIABLE: f"'{option}' {environment.get(_VARIABLE, '')}".strip()}
+    return {**environment, _VARIABLE: f"'{pause_log_option(log)}' {environment.get(_VARIABLE, '')}".strip()}
+
+
+def pause_log_option(log: Path) -> str:
+    """Returns the JVM's option for a pause log."""
+    return f'-Xlog:gc,gc+phases,safepoint:file="{log}":timenanos,level,tags:filecount=0'
 
 
 def parse_pauses(lines: Iterable[str]) -> Iterator[Pause]:

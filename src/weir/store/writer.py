@@ -96,6 +96,12 @@ class RunWriter:
             connection.executemany(_INSERT_CELL, map(rows.CELL.encode, cells))
         self.cells = (*self.cells, *cells)
 
+    def change_load(self, cell: Cell) -> None:
+        """Changes the load of a cell to the load of `cell`, because another tool reports its users only at the end."""
+        with self._transaction() as connection:
+            values = dict(zip(rows.CELL.columns, rows.CELL.encode(cell), strict=True))
+            connection.execute("UPDATE cell SET load = ? WHERE id = ?", (values["load"], cell.id))
+
     def begin_trial(self, cell: Cell, *, block: int, position: int, attempt: int, started_unix_ns: int) -> int:
         """Adds an unfinished trial and returns the trial's id. Readers see the trial only after `finish_trial`."""
         values = (cell.id, block, position, attempt, started_unix_ns)

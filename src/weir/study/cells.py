@@ -4,6 +4,7 @@ import difflib
 import hashlib
 import json
 import random
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -12,6 +13,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from weir.generators.registry import get_tool
+from weir.generators.scripted.tools import SCRIPT_TOOLS
 from weir.load_spec import KEY_NAMES, LoadSpec
 from weir.model.errors import UsageError
 from weir.model.load import LoadPlan, Request
@@ -46,6 +48,8 @@ class PlannedCell:
     """The stack's services. Settings of the study replace settings of the services' manifests."""
     table: LoadTable | None = None
     """Table `[load]` after the study's overrides. None if the cell does not come from a study file."""
+    script: tuple[str, ...] = ()
+    """The absolute path of the generator's script, and further arguments. Empty: the load has no script."""
 
     @property
     def duration_s(self) -> float:
@@ -76,7 +80,9 @@ class PlannedCell:
 
     def find_unsupported(self) -> str | None:
         """Returns the reason why the generator does not support the load; None if the generator supports the load."""
-        if self.cell.generator == WEIR:
+        if self.script and self.cell.generator not in SCRIPT_TOOLS:
+            return f"load.script needs one of {', '.join(SCRIPT_TOOLS)}."
+        if self.script or self.cell.generator == WEIR:
             return None
         request = self.request("http://127.0.0.1:1")
         targets = (request.target,) * self.cell.replicas if self.cell.replicas > 1 else ()
@@ -105,6 +111,7 @@ class PlannedCell:
             interval_s=interval_s,
             expected_status=None if has_steps else (self.workload.answer.status,),
             targets=targets,
+            script=self.script,
             **self.load.plan_options | own,
         )
 
@@ -291,7 +298,11 @@ class _CellPlanner:
             # The requests of a scenario and the limits of an external server are unknown in advance.
             if isinstance(stack, Stack) and load.scenario is None:
                 cell = replace(cell, upper_bounds=find_upper_bounds(cell, load, stack.limits, services))
-            planned = PlannedCell(cell, stack, workload, load, method, services, load_table)
+            script = self._script(load_table)
+            if script:
+                # weir knows neither the requests of a script nor their pauses.
+                cell = replace(cell, upper_bounds=())
+            planned = PlannedCell(cell, stack, workload, load, method, services, load_table, script)
             if (why := planned.find_unsupported()) is not None:
                 found = f"matrix.generators: found {generator!r} for {cell.load.label} on {workload_id}: {why}"
                 raise UsageError(found, hint="choose a load that docs/guides/generators.md lists for the generator")
@@ -313,6 +324,20 @@ class _CellPlanner:
                 return read_scenario(self._path.parent / file)
             case table:
                 return parse_scenario(table, self._path, below="load.scenario.")
+
+    def _script(self, load: LoadTable) -> tuple[str, ...]:
+        if load.script is None:
+            return ()
+        try:
+            script, *rest = shlex.split(load.script)
+        except ValueError as error:
+            raise UsageError(f"load.script: found {load.script!r}, expected a script and arguments: {error}") from None
+        path = self._path.parent / script
+        if not path.is_file():
+            raise UsageError(
+                f"load.script: {path}: found no such file, expected a JMeter plan, k6 script or locustfile"
+            )
+        return str(path.absolute()), *rest
 
     def _apply_overrides(self, where: Mapping[str, frozenset[Any]]) -> tuple[LoadTable, Method]:
         load, method = self._file.load.model_dump(exclude_unset=True), self._file.method.model_dump(exclude_unset=True)
@@ -353,13 +378,13 @@ def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
             "pipeline": str(one.load.pipeline),
             "kernel timestamps": "on" if one.load.kernel_timestamps else "off",
             "scenario": _describe_scenario(one.load),
+            "script": _describe_script(one.script),
         }
         for one in planned
     ]
-    # A scenario is always a coordinate, so that weir does not resume a run with another scenario.
+    # A scenario or a script is always a coordinate, so that weir does not resume a run with another one.
     differing = [key for key, first in conditions[0].items() if any(one[key] != first for one in conditions)]
-    if "scenario" not in differing and conditions[0]["scenario"] != "none":
-        differing.append("scenario")
+    differing += [key for key in ("scenario", "script") if key not in differing and conditions[0][key] != "none"]
     found = []
     for one, mine in zip(planned, conditions, strict=True):
         coordinates = one.cell.coordinates | {key: mine[key] for key in differing}
@@ -381,6 +406,14 @@ def _describe_scenario(load: LoadSpec) -> str:
     digest.update(json.dumps(plan | {"feeders": without_folders}, sort_keys=True).encode())
     name = "its own" if load.scenario_file is None else Path(load.scenario_file).stem
     return f"{name} {digest.hexdigest()[:8]}"
+
+
+def _describe_script(script: tuple[str, ...]) -> str:
+    """Returns the script's name, its arguments, and eight digits of a digest of its content."""
+    if not script:
+        return "none"
+    path, *rest = script
+    return shlex.join([Path(path).name, *rest, hashlib.sha256(Path(path).read_bytes()).hexdigest()[:8]])
 
 
 def number_cells(planned: Iterable[PlannedCell], first: int = 1) -> list[PlannedCell]:

@@ -147,6 +147,7 @@ def write_study(
     precision: float,
     budget_s: float,
     ready: Mapping[str, Any],
+    script: tuple[str, str] | None = None,
 ) -> str:
     """Returns the TOML text of a study that compares the sides under a load.
 
@@ -159,6 +160,7 @@ def write_study(
         precision: relative half width of the confidence interval at which the run ends.
         budget_s: maximum time of all trials together.
         ready: the table `ready` of each server that weir starts.
+        script: the tool that makes the load, and its script with arguments. None: weir's engine makes the load.
     """
     first = sides[0].name
     name = workload or WORKLOAD
@@ -188,6 +190,8 @@ def write_study(
             table = {"command": side.text, "folder": side.folder, "serves": [name], **title}
             table |= {"env": dict(side.env)} if side.env else {}
             content.setdefault("server", {})[side.name] = table | ({"ready": dict(ready)} if ready else {})
+    if script is not None:
+        content["matrix"]["generators"], content["load"]["script"] = [script[0]], script[1]
     if spec.scenario_file is not None:
         content["load"]["scenario"] = str(Path(spec.scenario_file).absolute())
     shorter = {side.name: warmups_s[side.name] for side in sides if warmups_s[side.name] < most_s}

@@ -20,11 +20,19 @@ _DEFAULTS: Mapping[str, Any] = {"duration_s": ..., "timeout_s": 20}
 class _LoadTable(Table):
     """Load of each trial. Connections, users and rates are in `[matrix]`."""
 
+    script: str | None = Field(
+        None,
+        description="Script for the generators jmeter, k6 or locust (`matrix.generators`), and further arguments of the "
+        "tool. The load ends with the script, at the latest after `duration_s`. Example: 'plan.jmx -Jloops=50'.",
+    )
+
     def to_spec(
         self, amount: Mapping[str, Profile | int] | None = None, scenario: dict[str, Any] | None = None
     ) -> LoadSpec:
         """Returns the load of a cell. `amount` is an item of `Matrix.amounts`; `scenario` is a parsed scenario."""
-        values = {name: getattr(self, name) for name in type(self).model_fields} | dict(amount or {})
+        values = {name: getattr(self, name) for name in type(self).model_fields if name != "script"} | dict(
+            amount or {}
+        )
         if values["think"] is not None:
             values["think"] = parse_think_time(values["think"])
         file = self.scenario_source if isinstance(self.scenario_source, str) else None
@@ -41,7 +49,7 @@ def write_load_table(spec: LoadSpec) -> dict[str, Any]:
     """Returns the table `[load]` for a load, without the scenario and without keys that have default values."""
     table: dict[str, Any] = {}
     for name, one in LoadTable.model_fields.items():
-        value = getattr(spec, name)
+        value = getattr(spec, name, None)
         if name != "scenario" and value is not None and value != one.default:
             is_pause = SETTINGS[name].read is parse_think_time
             table[name] = SETTINGS[name].write(value) if is_pause else drop_decimal_point(value)

@@ -31,6 +31,7 @@ STUBBORN = (
     ("source", "code", "says"),
     [
         ("import nothing_of_this_name\n", 1, "No module named 'nothing_of_this_name'"),
+        ("import nothing.below\n", 1, "python -m pip install nothing\n"),
         ("x = 1\n", 1, "No User class found"),
     ],
 )
@@ -42,7 +43,7 @@ def test_a_file_that_cannot_be_run_is_refused_by_locust(
     _, err = process.communicate()
     assert process.returncode == code
     assert says in err
-    assert "weir: nothing was recorded: Locust started no test" in err
+    assert "weir: nothing was recorded: Locust reported no request" in err
     assert not (tmp_path / "a.weir").exists()
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from weir.compat.locust.lines import Ended, Line, News, RequestRow, Started, Stopped
-from weir.compat.locust.recording import Recording
-from weir.compat.locust.summary import MOST_STEPS, OTHERS, summarize
+from weir.generators.scripted.lines import Ended, Line, News, RequestRow, Started, Stopped
+from weir.generators.scripted.recording import Recording
+from weir.generators.scripted.summary import MOST_STEPS, OTHERS, summarize
 from weir.model.hdr import bytes_of_text, counts_in
 from weir.model.records import Interval, LoadEnd
 
@@ -20,11 +20,8 @@ def at(seconds: float) -> int:
 
 def started(role: str = "local", at_s: float = 0.0) -> Started:
     return Started.model_validate(
-        {
-            "record": "started", "at_ns": at(at_s), "unix_ns": 0, "pid": 1, "role": role, "locust": "2.40.0", "hosts": [], "files": [],
-            "tasks": [], "users": 1, "spawn_rate": 1, "run_time_s": None, "has_shape": False, "processes": 1, "measures_lag": True,
-        }
-    )  # fmt: skip
+        {"at_ns": at(at_s), "unix_ns": 0, "pid": 1, "role": role, "version": "Locust 2.40.0", "files": []}
+    )
 
 
 def row(
@@ -55,16 +52,16 @@ def take(recording: Recording, *lines: tuple[int, Line | None]) -> list[Interval
     return [interval for number, line in lines for interval in recording.take(number, line)]
 
 
-def begin(roles: Sequence[str] = ("local",), interval_s: float = 1.0) -> Recording:
+def begin(roles: Sequence[str] = ("local",), interval_s: float = 1.0, *, measures_lag: bool = True) -> Recording:
     recording = Recording()
-    recording.begin(START_NS, interval_s)
+    recording.begin(START_NS, interval_s, measures_lag=measures_lag)
     assert take(recording, *((number, started(role)) for number, role in enumerate(roles))) == []
     return recording
 
 
-def end(recording: Recording, *, measures_lag: bool = True) -> LoadEnd:
+def end(recording: Recording) -> LoadEnd:
     list(recording.finish())
-    return summarize(recording, target="http://h", stopped="duration", version="2.40.0", measures_lag=measures_lag)
+    return summarize(recording, started(), target="http://h", stopped="duration", clock="")
 
 
 def test_an_interval_is_complete_when_every_process_has_reported_beyond_it() -> None:
@@ -170,9 +167,9 @@ def test_response_times_have_the_lag_and_only_whole_answers_have_times() -> None
 
 
 def test_a_lag_that_is_not_measured_stays_empty() -> None:
-    recording = begin()
+    recording = begin(measures_lag=False)
     take(recording, (0, news(0.9, row(0.1))), (0, stopped(1.0)))
-    without = end(recording, measures_lag=False)
+    without = end(recording)
     assert without.summary.schedule_lag_us.p50 is None
     assert "schedule_lag_ns" not in without.histograms
     assert without.summary.verdict.validity == "valid"

@@ -7,7 +7,7 @@ import ssl
 
 import pytest
 
-from weir.compat.locust.plugin import failure_kind
+from weir.generators.scripted.locust_plugin import failure_kind
 
 
 def caused(error: Exception, cause: Exception) -> Exception:

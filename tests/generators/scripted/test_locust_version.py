@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.compat.locust.locust_version import LOWEST, RANGE, find_python
+from weir.generators.scripted.locust_version import LOWEST, RANGE, find_python
 from weir.model.errors import ExitCode, UsageError
 
 ROOT = Path(__file__).parents[3]

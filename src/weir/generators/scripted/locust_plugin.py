@@ -1,7 +1,7 @@
 """Runs inside Locust: records requests from Locust's events and sends them to weir.
 
 `python plugin.py SOCKET ARGUMENT…` runs Locust as `python -m locust ARGUMENT…` does. Each process of Locust connects to
-the Unix socket SOCKET and sends ten lines of JSON a second. `weir.compat.locust.lines` has the types of the lines.
+the Unix socket SOCKET and sends ten lines of JSON a second. `weir.generators.scripted.lines` has the types of the lines.
 
 The Python that runs Locust may not have weir. So this file imports only the standard library, and inside functions also
 gevent and Locust.
@@ -39,6 +39,8 @@ class Recorder:
         self._responses = responses
         self._measures_lag = measures_lag
         self._socket: Any = None
+        self._environment: Any = None
+        self._users = 0
         self._sending: Any = None
         self._current_greenlet: Any = None
         self._has_started = self._is_recording = False
@@ -54,6 +56,7 @@ class Recorder:
         from gevent import getcurrent, monkey
 
         self._current_greenlet = getcurrent
+        self._environment = environment
         # gevent's versions would wait while a user computes, and would run users during a send.
         self._socket = monkey.get_original("socket", "socket")(1, 1)
         self._sending = monkey.get_original("_thread", "allocate_lock")()
@@ -79,13 +82,15 @@ class Recorder:
             self._begun.clear()
         self._has_started = self._is_recording = True
         self._cpu_before_s = time.process_time()
+        facts = describe(environment)
+        self._users = facts["users"]
         self._send(
             record="started",
             at_ns=time.monotonic_ns(),
             unix_ns=time.time_ns(),
             pid=os.getpid(),
             measures_lag=self._measures_lag,
-            **describe(environment),
+            **facts,
         )
 
     def stop(self, **_: Any) -> None:
@@ -93,9 +98,22 @@ class Recorder:
         self._send(record="stopped", at_ns=time.monotonic_ns())
 
     def close(self) -> None:
-        """Sends the last requests before the process exits."""
+        """Sends the last requests and Locust's own figures before the process exits."""
         if self._socket is not None:
             self.report()
+            runner = self._environment.runner
+            if self._has_started and runner is not None and "Worker" not in type(runner).__name__:
+                total = runner.stats.total
+                self._send(
+                    record="claims",
+                    requests=total.num_requests,
+                    failed=total.num_failures,
+                    users=0 if self._environment.shape_class else self._users,
+                    mean_ms=total.avg_response_time,
+                    min_ms=total.min_response_time or 0,
+                    max_ms=total.max_response_time or 0,
+                    throughput_rps=total.total_rps,
+                )
             self._send(record="ended")
 
     def record(self, request_type: Any, name: Any, response_time: Any, response_length: Any, **more: Any) -> None:
@@ -179,7 +197,7 @@ def describe(environment: Any) -> dict[str, Any]:
     hosts = [environment.host] if environment.host else [user.host for user in classes]
     return {
         "role": type(runner).__name__.removesuffix("Runner").lower(),
-        "locust": sys.modules["locust"].__version__,
+        "version": f"Locust {sys.modules['locust'].__version__}",
         "hosts": list(dict.fromkeys(host for host in hosts if host)),
         "files": [os.path.basename(path) for path in environment.parsed_locustfiles or [environment.locustfile]],
         "tasks": list(tasks.items()),
@@ -232,8 +250,17 @@ def _text(value: Any) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
+def report_error(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Prints an exception as Python does, and the line that installs a missing module."""
+    sys.__excepthook__(kind, error, trace)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        print(f"weir: {sys.executable}: found no module {error.name}", file=sys.stderr)
+        print(f"  try: {sys.executable} -m pip install {error.name.partition('.')[0]}", file=sys.stderr)
+
+
 def main() -> None:
     """Runs Locust with a recorder."""
+    sys.excepthook = report_error
     path = sys.argv[1]
     sys.argv[:] = ["locust", *sys.argv[2:]]
     if not getattr(sys.flags, "safe_path", False):

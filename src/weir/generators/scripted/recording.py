@@ -1,4 +1,4 @@
-"""Builds intervals and tallies from the lines of all Locust processes. Pure: no clock, no socket.
+"""Builds intervals and tallies from the records of all processes of a tool. Pure: no clock, no socket.
 
 An interval is complete when every running process has sent a report after the end of the interval.
 """
@@ -7,17 +7,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from weir.compat.locust.lines import Ended, Line, News, RequestRow, Started, Stopped
+from weir.generators.scripted.lines import Claims, Ended, Line, News, RequestRow, Started, Stopped
 from weir.model.hdr import HIGHEST_NS, Hdr
 from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
 
 Key = tuple[str, str]
-"""Type and name of requests, such as GET and `/items`. If the locustfile sets no name, the name is the path."""
+"""Type and name of requests, such as GET and `/items`. JMeter's samples have no type."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of requests. The histograms contain only requests with a whole response."""
+    """Counts of requests. The histogram contains only requests with a whole response."""
 
     begun: int = 0
     """Number of requests that began. Only the tallies of intervals count these requests."""
@@ -26,8 +26,6 @@ class Tally:
     errors: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
     response: Hdr = field(default_factory=Hdr)
-    service: Hdr = field(default_factory=Hdr)
-    lag: Hdr = field(default_factory=Hdr)
     longest_ns: int = 0
     """The longest response time."""
     received_bytes: int = 0
@@ -55,13 +53,10 @@ class Tally:
             self.errors[kind] += 1
         if status:
             self.statuses[status] += 1
-        # A client class in the locustfile may report a request without a time.
+        # A client class in a locustfile may report a request without a time.
         if kind in (None, "check") and response_time_ms is not None:
-            service_ns = min(max(0, round(response_time_ms * 1e6)), HIGHEST_NS)
-            response_ns = min(service_ns + lag_ns, HIGHEST_NS)
-            self.service.add(service_ns)
+            response_ns = min(max(0, round(response_time_ms * 1e6)) + lag_ns, HIGHEST_NS)
             self.response.add(response_ns)
-            self.lag.add(min(lag_ns, HIGHEST_NS))
             self.longest_ns = max(self.longest_ns, response_ns)
 
     def add(self, other: "Tally") -> None:
@@ -71,13 +66,12 @@ class Tally:
         self.longest_ns = max(self.longest_ns, other.longest_ns)
         self.errors.update(other.errors)
         self.statuses.update(other.statuses)
-        for name in ("response", "service", "lag"):
-            getattr(self, name).merge(getattr(other, name))
+        self.response.merge(other.response)
 
 
 @dataclass(slots=True)
 class Process:
-    """One process of Locust."""
+    """One process of the tool."""
 
     role: str | None = None
     """`local`, `master` or `worker`. None until a test starts in the process."""
@@ -102,28 +96,42 @@ class Process:
 
 
 class Recording:
-    """The recorded load of all Locust processes."""
+    """The recorded load of all processes of a tool."""
 
     def __init__(self) -> None:
         self.processes: dict[int, Process] = {}
         self.tallies: dict[Key, Tally] = defaultdict(Tally)
+        self.total = Tally()
+        """All requests of the complete intervals."""
+        self.service, self.lag = Hdr(), Hdr()
+        """Histograms of the other clocks. Empty if the tool measures no lag: then both clocks are the same."""
         self.foreign = 0
-        """Number of requests from client classes that are not Locust's own."""
+        """Number of requests whose start weir knows only from their end: requests of other clients than Locust's own."""
+        self.claims: Claims | None = None
+        """The tool's own figures."""
         self.start_ns = 0
+        self.measures_lag = False
         self._interval_ns = 1
         self._open: dict[int, Tally] = defaultdict(Tally)
         """The tallies of incomplete intervals, by the index of the interval."""
         self._closed = 0
+        self._pending = 0
+        """Number of requests that began and did not end in the closed intervals."""
 
-    def begin(self, start_ns: int, interval_s: float) -> None:
+    def begin(self, start_ns: int, interval_s: float, *, measures_lag: bool) -> None:
         """Sets the start of the load and the length of its intervals. Must be called before the first `News`."""
-        self.start_ns, self._interval_ns = start_ns, round(interval_s * 1e9)
+        self.start_ns, self._interval_ns, self.measures_lag = start_ns, round(interval_s * 1e9), measures_lag
 
     @property
     def load_processes(self) -> list[Process]:
         """The processes that had users; the master if no other process is known."""
         started = [process for process in self.processes.values() if process.role is not None]
         return [process for process in started if process.role != "master"] or started
+
+    @property
+    def users(self) -> int:
+        """The highest number of users; 0 if unknown."""
+        return sum(process.news.users for process in self.load_processes if process.news)
 
     @property
     def duration_s(self) -> float:
@@ -140,6 +148,8 @@ class Recording:
             case News():
                 process.last_ns, process.news = line.at_ns, line
                 self._count(line)
+            case Claims():
+                self.claims = line
             case Stopped():
                 process.stopped_ns = process.stopped_ns or line.at_ns
             case Ended():
@@ -166,9 +176,14 @@ class Recording:
             ended_ns, kind, name, response_time_ms, *_, is_http = row
             self._tally_at(ended_ns).record(row)
             self.tallies[kind, name].record(row)
+            if self.measures_lag and response_time_ms is not None and row[7] in (None, "check"):
+                self.service.add(min(max(0, round(response_time_ms * 1e6)), HIGHEST_NS))
+                self.lag.add(min(row[4], HIGHEST_NS))
             if not is_http:
                 self.foreign += 1
                 self._tally_at(ended_ns - round((response_time_ms or 0) * 1e6)).begun += 1
+        for row in news.parts:
+            self.tallies[row[1], row[2]].record(row)
 
     def _tally_at(self, at_ns: int) -> Tally:
         """Returns the tally of the interval with `at_ns`; of the first incomplete interval if `at_ns` is too early."""
@@ -192,6 +207,8 @@ class Recording:
         start_s, end_s = index * interval_s, (index + 1) * interval_s
         if end_ns is not None and start_s < (end_ns - self.start_ns) / 1e9 < end_s:
             end_s = (end_ns - self.start_ns) / 1e9
+        self.total.add(tally)
+        self._pending += tally.begun - tally.requests
         states = [process.news for process in self.processes.values() if process.news and not process.has_ended]
         return Interval(
             index=index,
@@ -203,7 +220,7 @@ class Recording:
             ok=tally.ok,
             failed=tally.failed,
             errors=ErrorCounts(**tally.errors),
-            in_flight=sum(state.in_flight for state in states),
+            in_flight=sum(self._pending if state.in_flight is None else state.in_flight for state in states),
             oldest_age_us=max((state.oldest_ns for state in states), default=0) / 1e3,
             bytes_received=tally.received_bytes,
             response_time_us=_summarize_times(tally),

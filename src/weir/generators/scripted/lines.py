@@ -1,0 +1,101 @@
+"""Types of the records about a tool's load. A process of Locust sends these records as lines of JSON. For JMeter and
+k6, weir makes these records from tables. Times come from CLOCK_MONOTONIC, a clock that all processes share."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+RequestRow = tuple[int, str, str, float | None, int, int, int, str | None, bool]
+"""A request: end time, type, name, the tool's response time in milliseconds, schedule lag in nanoseconds, received
+bytes, status, kind of failure, and whether `News.begun` has the start of the request."""
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Started(_Line):
+    """The start of a test in a process. `locust_plugin.describe` returns most of these fields."""
+
+    record: Literal["started"] = "started"
+    at_ns: int
+    unix_ns: int
+    pid: int
+    role: Literal["local", "master", "worker"] = "local"
+    version: str
+    """Name and version of the tool."""
+    hosts: list[str] = []
+    files: list[str]
+    tasks: list[tuple[str, int]] = []
+    """Names and weights of the tasks."""
+    users: int = 1
+    spawn_rate: float = 1
+    run_time_s: float | None = None
+    has_shape: bool = False
+    processes: int = 1
+    cpus: int = 1
+    """Number of CPUs that one process can use."""
+    measures_lag: bool = False
+
+
+class News(_Line):
+    """A report: the requests that began or ended since the previous report, and the state of the process."""
+
+    record: Literal["news"] = "news"
+    at_ns: int
+    requests: list[RequestRow]
+    parts: list[RequestRow] = []
+    """Samples that are no further requests: transactions, and the parts of a request such as redirects."""
+    begun: list[int]
+    in_flight: int | None = None
+    """None: the tool does not report requests in flight. weir then counts requests that have begun and not ended."""
+    unanswered: int = 0
+    """Total number of requests that the tool stopped before the response."""
+    unsent: int = 0
+    """Total number of requests or iterations that were due, but that the tool did not start."""
+    oldest_ns: int = 0
+    """Age of the oldest request in flight."""
+    unclaimed: tuple[int, int] = (0, 0)
+    """Total number of requests, and of failed requests, that the tool's own totals leave out."""
+    users: int = 0
+    """Highest number of users until now. 0: unknown."""
+    cpu_s: float
+    """CPU time since the test started."""
+    peak_rss_bytes: int
+
+
+class Stopped(_Line):
+    """The end of a test in a process."""
+
+    record: Literal["stopped"] = "stopped"
+    at_ns: int
+
+
+class Restarted(_Line):
+    """The start of a second test, which the plugin does not record."""
+
+    record: Literal["restarted"] = "restarted"
+
+
+class Claims(_Line):
+    """The tool's own figures at the end of a test, in milliseconds."""
+
+    record: Literal["claims"] = "claims"
+    requests: int
+    failed: int
+    users: int = 0
+    """Number of users. 0: unknown."""
+    mean_ms: float
+    min_ms: float
+    max_ms: float
+    throughput_rps: float
+
+
+class Ended(_Line):
+    """The exit of a process after its last report."""
+
+    record: Literal["ended"] = "ended"
+
+
+Line = Annotated[Started | News | Stopped | Restarted | Claims | Ended, Field(discriminator="record")]
+LINE: TypeAdapter[Line] = TypeAdapter(Line)

@@ -1,0 +1,165 @@
+"""Tests the tables of JMeter and k6 as records of a load."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from weir.generators.scripted.lines import Claims, Ended, Line, News, Started, Stopped
+from weir.generators.scripted.tables import Jtl, K6Points, TableSource
+
+JTL = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,bytes,allThreads"
+NOW_MS = time.time_ns() // 1_000_000
+TRANSACTION = "Number of samples in transaction : 1, number of failing samples : 0"
+
+
+def read(table: Jtl, text: str) -> tuple[list[str], list[str]]:
+    """Returns the names of requests and of parts."""
+    batch = table.read(text.splitlines())
+    return [row[2] for row in batch.requests], [row[2] for row in batch.parts]
+
+
+def jtl() -> Jtl:
+    table = Jtl()
+    table.read([JTL])
+    return table
+
+
+def test_redirects_are_parts_of_their_sample_and_a_name_with_a_number_is_a_sample() -> None:
+    rows = "100,20,a,200,OK,T 1-1,true,5,1\n100,9,a-0,302,Found,T 1-1,true,5,1\n110,9,a-1,200,OK,T 1-1,true,5,1\n"
+    next_rows = "130,1,a-1,200,OK,T 1-1,true,5,1\n130,1,b-1,200,OK,T 1-2,true,5,1\n"
+    table = jtl()
+    assert read(table, rows) == (["a"], ["a-0", "a-1"])
+    assert read(table, next_rows) == (["a-1", "b-1"], [])
+
+
+def test_transactions_are_parts_and_jmeters_summary_leaves_out_the_requests_of_one_with_a_sample() -> None:
+    table = jtl()
+    rows = f"100,5,a,200,OK,T 1-1,true,5,2\n100,5,Round,,{TRANSACTION!r},T 1-1,true,5,2\n".replace("'", '"')
+    assert read(table, rows) == (["a"], ["Round"])
+    assert table.unclaimed == (0, 0)
+    rows = f"110,5,Whole,200,{TRANSACTION!r},T 1-1,true,5,2\n110,5,b,500,No,T 1-1,false,5,2\n120,5,c,200,OK,T 1-1,true,5,2\n"
+    assert read(table, rows.replace("'", '"')) == (["b", "c"], ["Whole"])
+    assert (table.unclaimed, table.users) == ((1, 1), 2)
+
+
+@pytest.mark.parametrize(
+    ("code", "success", "status", "kind"),
+    [
+        ("404", "false", 404, "check"),
+        ("404", "true", 404, None),
+        ("200", "false", 200, "check"),
+        ("Non HTTP response code: java.net.SocketTimeoutException", "false", 0, "timeout"),
+        ("Non HTTP response code: org.apache.http.conn.HttpHostConnectException", "false", 0, "connect"),
+        ("", "false", 0, "check"),
+    ],
+)
+def test_jmeter_decides_what_failed(code: str, success: str, status: int, kind: str | None) -> None:
+    batch = jtl().read([f"100,20,a,{code},x,T 1-1,{success},5,1"])
+    assert batch.requests == [(120_000_000, "", "a", 20, 0, 5, status, kind, True)]
+    assert batch.begun == [100_000_000]
+
+
+def test_a_table_without_a_necessary_column_is_refused() -> None:
+    with pytest.raises(ValueError, match="found no column 'elapsed'"):
+        Jtl().read(["timeStamp,label"])
+
+
+def records(source: TableSource) -> list[Line]:
+    return [line for _, line in source.read(0) if line is not None]
+
+
+@pytest.fixture
+def claims() -> Claims:
+    return Claims(requests=2, failed=0, mean_ms=1, min_ms=1, max_ms=1, throughput_rps=1)
+
+
+@pytest.fixture
+def source(tmp_path: Path, claims: Claims) -> Iterator[TableSource]:
+    found = TableSource(tmp_path / "a.jtl", Jtl(), "JMeter 5", "plan.jmx", lambda: claims, cpus=2)
+    found.begin(os.getpid())
+    yield found
+    found.close()
+
+
+def test_a_growing_file_is_read_row_by_row_even_if_a_quoted_text_has_line_breaks(
+    source: TableSource, tmp_path: Path, claims: Claims
+) -> None:
+    assert records(source) == []
+    with (tmp_path / "a.jtl").open("w") as file:
+        file.write(f'{JTL}\n{NOW_MS},20,a,500,"line one\nline')
+        file.flush()
+        assert records(source) == []
+        file.write(f' ""two"" ",T 1-1,false,5,3\n{NOW_MS + 100},20,b,200,OK,T 1-1,true,5,3\n{NOW_MS},')
+        file.flush()
+        started, news = records(source)
+        assert isinstance(started, Started)
+        assert isinstance(news, News)
+        assert [row[2] for row in news.requests] == ["a", "b"]
+        assert (news.users, news.requests[1][0] - started.at_ns) == (3, 120_000_000)
+    assert [line for _, line in source.end()] == [Stopped(at_ns=started.at_ns + 120_000_000), claims, Ended()]
+
+
+def test_rows_of_an_earlier_run_do_not_count(tmp_path: Path, claims: Claims) -> None:
+    path = tmp_path / "a.jtl"
+    path.write_text("timeStamp;elapsed;label\n100;20;old\n")
+    source = TableSource(path, Jtl(), "JMeter 5", "plan.jmx", lambda: claims, cpus=1)
+    source.begin(os.getpid())
+    with path.open("a") as file:
+        file.write("200;20;new\n")
+    news = records(source)[1]
+    assert isinstance(news, News)
+    assert [row[2] for row in news.requests] == ["new"]
+    source.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("<?xml version='1.0'?>\n", "found no column 'timeStamp' in \"<?xml version='1.0'?>\""),
+        (
+            f"{JTL}\n2026/01/01 10:00:00,20,a,200,OK,T,true,5,1\n",
+            "invalid literal for int() with base 10: '2026/01/01 10:00:00'",
+        ),
+        (f"{JTL}\n100,20\n", "list index out of range"),
+    ],
+)
+def test_a_table_that_is_not_readable_has_a_problem(
+    text: str, problem: str, source: TableSource, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jtl").write_text(text)
+    assert records(source) == []
+    assert source.problem == problem
+    assert list(source.end()) == []
+
+
+FAILED = {"error": "request timeout", "expected_response": "false"}
+
+
+def point(metric: str, time: str, value: float, **tags: str) -> str:
+    data = {"time": f"2026-01-01T01:00:{time}+01:00", "value": value, "tags": tags}
+    return json.dumps({"metric": metric, "type": "Point", "data": data}, separators=(",", ":")) + "\n"
+
+
+def test_k6s_metrics_other_than_requests_are_no_requests() -> None:
+    points = K6Points()
+    text = (
+        '{"type":"Metric","data":{"name":"http_reqs"},"metric":"http_reqs"}\n'
+        + point("http_req_duration", "00.005", 2.5, method="GET", name="/", status="200", expected_response="true")
+        + point("http_req_waiting", "00.005", 2.0, method="GET", name="/", status="200")
+        + point("http_req_duration", "00.009000123", 2, method="GET", url="/slow", status="0", **FAILED)
+        + point("vus", "00.009", 3)
+        + point("dropped_iterations", "00.009", 2)
+    )  # fmt: skip
+    lines, left = points.split(f'{text}{{"metric":"http_req_dur'.encode())
+    assert (len(lines), left) == (4, b'{"metric":"http_req_dur')
+    batch, start_ns = points.read(lines), 1_767_225_600_000_000_000
+    assert batch.requests == [
+        (start_ns + 5_000_000, "GET", "/", 2.5, 0, 0, 200, None, True),
+        (start_ns + 9_000_000, "GET", "/slow", 2, 0, 0, 0, "timeout", True),
+    ]
+    assert batch.begun == [start_ns + 2_500_000, start_ns + 7_000_000]
+    assert (points.users, points.unsent) == (3, 2)
