@@ -196,10 +196,10 @@ def test_what_cannot_be_kept_here_stays_on_its_node(
     assert list((out / "run.weir").iterdir()) == []
 
     process = start_weir(
-        "run", study("good", blocks=2), "--out", tmp_path / "other", "--cluster", cluster.address, "--agents", "1"
+        "run", study("good", blocks=3), "--out", tmp_path / "other", "--cluster", cluster.address, "--agents", "1"
     )
     assert process.stderr is not None
-    read_until(process.stderr, "trial 2 of 2")
+    read_until(process.stderr, "trial 2 of 3")
     (there,) = [pid for pid, words in processes() if "--driven" in words and "--out" in words]
     os.kill(there, signal.SIGKILL)
     _, err = process.communicate()
@@ -207,4 +207,5 @@ def test_what_cannot_be_kept_here_stays_on_its_node(
     assert "signal 9 ended weir; the run file keeps the finished trials" in err
     assert f"try: weir run --resume {tmp_path / 'other'} --cluster {cluster.address} --agents 1" in err
     with RunReader(tmp_path / "other" / "run.weir") as reader:
-        assert len(reader.trials()) == 1
+        # On a busy machine trial 2 may end before the kill.
+        assert 1 <= len(reader.trials()) < 3

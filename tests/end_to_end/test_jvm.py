@@ -76,12 +76,14 @@ hello = {{}}
         assert {trial.cell.stack for trial in trials} == {"g1", "z"}
         for trial in trials:
             pauses = [event for event in reader.events(trial.id) if event.kind == "gc pause"]
+            load = trial.result.whole_load or trial.result.summary
+            assert load is not None
             assert pauses, (trial.cell.stack, reader.events(trial.id))
             for event in pauses:
                 assert event.detail.startswith("Pause ")
                 assert event.duration_s is not None
-                assert 0 < event.duration_s < 1.5
-                assert -event.duration_s <= event.t_s <= 1.6
+                assert 0 < event.duration_s < load.duration_s
+                assert -event.duration_s <= event.t_s <= load.duration_s
             (log,) = [path for name, path in trial.result.logs.items() if name.startswith("app gc-")]
             assert (tmp_path / "a run" / log).is_file()
             assert trial.result.resources is not None

@@ -3,35 +3,23 @@
 import json
 import shutil
 import signal
-import sqlite3
 from base64 import b64encode
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.conftest import StartWeir, Weir
+from tests.end_to_end.ordeal import wait_until
+from tests.support.kept import kept_rows
 from weir.model.hdr import counts_in
 from weir.store import CpuSampleRow, RunReader, SampleRow
 
 Serve = Callable[..., str]
 
 
-def kept_rows(path: Path, table: str) -> int:
-    """Returns the current number of rows in a table, also of a running load; 0 if the table does not exist."""
-    if not path.exists():
-        return 0
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-        try:
-            return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-        except sqlite3.OperationalError:
-            return 0
-
-
 def wait_for_intervals(path: Path) -> None:
-    while not kept_rows(path, "interval"):
-        pass
+    wait_until(lambda: kept_rows(path, "interval") > 0, "no interval was kept")
 
 
 def test_a_kept_load_gives_the_same_text_and_the_same_figures_again(tmp_path: Path, weir: Weir, serve: Serve) -> None:
