@@ -12,6 +12,7 @@ import pytest
 
 from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines, processes, scenario_of_files
 from tests.end_to_end import conftest as end_to_end
+from tests.end_to_end.conftest import END_S
 from tests.end_to_end.ordeal import is_connected, read_until, wait_until
 from tests.support.kept import kept_trials
 from weir import __version__
@@ -105,7 +106,7 @@ def test_a_trial_that_loses_an_agent_is_invalid_and_tried_again_with_those_that_
     if is_under_way:
         wait_until(lambda: all(map(is_connected, engines("load"))), "requests of both")
     os.kill(agents()[0], signal.SIGKILL)
-    _, err = process.communicate(timeout=100)
+    _, err = process.communicate(timeout=END_S)
     assert process.returncode == 0, said + err
     with RunReader(out / "run.weir") as reader:
         trials = reader.trials()

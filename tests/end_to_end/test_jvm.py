@@ -67,9 +67,7 @@ hello = {{}}
         )
     monkeypatch.setenv("WEIR_STACKS", str(root))
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
-    done = weir(
-        "run", study(*map(str.lower, COLLECTORS), duration_s=1.5, retries=0), "--out", tmp_path / "a run", timeout_s=110
-    )
+    done = weir("run", study(*map(str.lower, COLLECTORS), duration_s=1.5, retries=0), "--out", tmp_path / "a run")
     assert done.returncode in (ExitCode.DONE, ExitCode.NOT_VALID), done.stderr
     with RunReader(tmp_path / "a run") as reader:
         trials = reader.trials()

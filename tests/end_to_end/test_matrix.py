@@ -45,7 +45,7 @@ def rows(run: Path, query: str) -> list[tuple[Any, ...]]:
 def test_a_matrix_is_measured_and_compared_point_by_point(tmp_path: Path, weir: Weir, study: Study) -> None:
     limits, objective = "[matrix.limits]\nthreads = [1, 3]", '[objective]\nhold = ["errors<50%"]'
     mine = study("good", "other", connections="[2, 6]", matrix=limits, rest=objective, blocks=2, aa=True)
-    done = weir("run", mine, "--out", "out", timeout_s=110)
+    done = weir("run", mine, "--out", "out")
     assert done.returncode == 0, done.stderr
     # Two stacks at two loads, one with two values of a limit, and its copy: 4 + 2 + 4 cells per block.
     assert rows(tmp_path / "out", "SELECT count(*) FROM trial WHERE finished = 1 AND validity != 'invalid'") == [(20,)]

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import StartWeir, Weir
+from tests.end_to_end.conftest import END_S, StartWeir, Weir
 from tests.support.side_by_side import WEIR, Both, chosen_lines, running_servers, side_by_side
 from tests.support.tiers import cases
 from tests.support.wrk_output import parse, shape
 from weir.compat.reports import read_report
 
-END_S = 60.0
 SERVERS = {
     "null": ["null"],
     "late": ["delay", "--wait", "20ms"],
