@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines, processes, scenario_of_files
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.conftest import END_S
-from tests.end_to_end.ordeal import is_connected, read_until, wait_until
+from tests.end_to_end.ordeal import read_until, wait_for_load, wait_until
 from tests.support.kept import kept_trials
 from weir import __version__
 from weir.model.errors import ExitCode
@@ -102,9 +102,9 @@ def test_a_trial_that_loses_an_agent_is_invalid_and_tried_again_with_those_that_
     process = start_weir("run", file, "--out", out, "--cluster", nodes.address, "--agents", "2")
     assert process.stderr is not None
     said = read_until(process.stderr, "trial 1 of")
-    wait_until(lambda: len(engines("load")) == 2, "the load of two agents")
     if is_under_way:
-        wait_until(lambda: all(map(is_connected, engines("load"))), "requests of both")
+        wait_for_load(out / "run.weir")
+    wait_until(lambda: len(engines("load")) == 2, "the load of two agents")
     os.kill(agents()[0], signal.SIGKILL)
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == 0, said + err

@@ -23,7 +23,7 @@ from tests.cluster.conftest import (
 )
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.conftest import END_S
-from tests.end_to_end.ordeal import command_line, is_connected, read_until, wait_until
+from tests.end_to_end.ordeal import command_line, read_until, wait_for_load
 from tests.support.kept import kept_trials
 from tests.support.listening import listening
 from tests.support.ray_nodes import below
@@ -218,7 +218,7 @@ def test_only_what_agents_ask_listens_where_they_reach_it_and_on_no_other_addres
     process = start_weir("run", file, "--out", tmp_path / "run", "--cluster", apart.address, "--agents", "1")
     assert process.stderr is not None
     read_until(process.stderr, "trial 1 of 1")
-    wait_until(lambda: any(map(is_connected, engines("load"))), "a load")
+    wait_for_load(tmp_path / "run" / "run.weir")
     found = {
         "app" if "server.py" in words else "nginx": listening(pid)
         for pid, words in command_lines_below(process.pid)
@@ -283,7 +283,7 @@ def test_a_database_elsewhere_lets_nobody_else_in_and_keeps_nobody_waiting_when_
     process = start_weir("run", file, "--out", tmp_path / "run", "--cluster", cluster.address, "--agents", "1")
     assert process.stderr is not None
     said = read_until(process.stderr, "trial 1 of 1")
-    wait_until(lambda: any(map(is_connected, engines("load"))), "a load")
+    wait_for_load(tmp_path / "run" / "run.weir")
     (url,) = {
         word
         for _, words in command_lines_below(process.pid)
@@ -337,7 +337,7 @@ def test_a_load_ends_when_the_node_for_services_is_lost(
     process = start_weir("run", file, "--out", tmp_path / "run", "--cluster", cluster.address, "--agents", "1")
     assert process.stderr is not None
     said = read_until(process.stderr, "trial 1 of 1")
-    wait_until(lambda: any(map(is_connected, engines("load"))), "a load")
+    wait_for_load(tmp_path / "run" / "run.weir")
     os.kill(cluster.raylets[2], signal.SIGKILL)
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == ExitCode.TARGET, said + err

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from tests.end_to_end.conftest import StartWeir, lives, servers_of
+from tests.support.kept import kept_rows
 
 VICTIMS = ("lab", "host", "generator", "stack", "init")
 """Kinds of processes to kill, also `database` if there is one. The observer is a thread of the host. An init is the
@@ -319,6 +320,11 @@ def is_connected(generator: int) -> bool:
         return sum(os.readlink(file).startswith("socket:") for file in Path(f"/proc/{generator}/fd").iterdir()) >= 2
     except OSError:
         return False
+
+
+def wait_for_load(run: Path) -> None:
+    """Waits until the load of the first trial is under way. weir writes intervals to the run file once a second."""
+    wait_until(lambda: kept_rows(run, "interval") > 0, "no load began")
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

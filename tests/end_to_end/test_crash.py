@@ -25,9 +25,8 @@ from tests.end_to_end.ordeal import (
     opened,
     pids_of,
     read_until,
-    wait_until,
+    wait_for_load,
 )
-from tests.support.kept import kept_rows
 from tests.support.tiers import cases
 from weir.audit.laws import find_violations
 from weir.audit.trial_results import build_reported_results
@@ -149,14 +148,6 @@ def test_kills_by_the_hundred_lose_no_finished_trial_and_leave_nothing(
         print(f"\n{tally}")
 
 
-def at_the_first_load(process: "subprocess.Popen[str]") -> int:
-    """Returns the generator of the first trial, just after its start."""
-    assert process.stderr is not None
-    read_until(process.stderr, "trial 1 of")
-    wait_until(lambda: bool(pids_of("generator", process.pid)), "no generator came")
-    return pids_of("generator", process.pid)[0]
-
-
 def verdicts(run: Path) -> list[tuple[str, str]]:
     with opened(run) as connection:
         return connection.execute("SELECT validity, reasons FROM trial ORDER BY id").fetchall()
@@ -178,9 +169,8 @@ def test_a_generator_that_was_suspended_is_rejected_with_that_reason_and_tried_a
     tmp_path: Path, start_weir: StartWeir, study: Study
 ) -> None:
     process = start_weir("run", study("good", duration_s=3), "--out", "out")
-    generator = at_the_first_load(process)
-    # weir writes intervals to the run file once a second.
-    wait_until(lambda: kept_rows(tmp_path / "out" / "run.weir", "interval") > 0, "the load did not begin")
+    wait_for_load(tmp_path / "out" / "run.weir")
+    (generator,) = pids_of("generator", process.pid)
     os.kill(generator, signal.SIGSTOP)
     # The length of the suspension.
     time.sleep(0.8)
@@ -201,8 +191,8 @@ def test_a_generator_that_was_suspended_is_rejected_with_that_reason_and_tried_a
 def test_a_lab_or_host_that_was_suspended_under_a_load_spoils_nothing(
     tmp_path: Path, start_weir: StartWeir, study: Study, role: str
 ) -> None:
-    process = start_weir("run", study("good", duration_s=1), "--out", "out")
-    at_the_first_load(process)
+    process = start_weir("run", study("good", duration_s=2), "--out", "out")
+    wait_for_load(tmp_path / "out" / "run.weir")
     (suspended,) = pids_of(role, process.pid)
     os.kill(suspended, signal.SIGSTOP)
     # Longer than the rest of the load.

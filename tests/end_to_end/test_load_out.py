@@ -10,16 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import StartWeir, Weir
-from tests.end_to_end.ordeal import wait_until
-from tests.support.kept import kept_rows
+from tests.end_to_end.ordeal import wait_for_load
 from weir.model.hdr import counts_in
 from weir.store import CpuSampleRow, RunReader, SampleRow
 
 Serve = Callable[..., str]
-
-
-def wait_for_intervals(path: Path) -> None:
-    wait_until(lambda: kept_rows(path, "interval") > 0, "no interval was kept")
 
 
 def test_a_kept_load_gives_the_same_text_and_the_same_figures_again(tmp_path: Path, weir: Weir, serve: Serve) -> None:
@@ -68,7 +63,7 @@ def test_a_killed_load_leaves_a_file_that_says_that_it_is_unfinished(
     process = start_weir(
         "load", f"http://{serve('null')}/", "-c", "2", "-d", "1h", "--until-failure", "--out", "a.weir"
     )
-    wait_for_intervals(tmp_path / "a.weir")
+    wait_for_load(tmp_path / "a.weir")
     process.kill()
     process.wait()
     shown = weir("report", "a.weir")
@@ -86,7 +81,7 @@ def test_an_interrupted_load_keeps_what_was_measured(
     tmp_path: Path, start_weir: StartWeir, weir: Weir, serve: Serve
 ) -> None:
     process = start_weir("load", f"http://{serve('null')}/", "-c", "2", "-d", "1h", "--out", "a.weir", "--json", "-")
-    wait_for_intervals(tmp_path / "a.weir")
+    wait_for_load(tmp_path / "a.weir")
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate()
     assert process.returncode == 130

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import END_S, SERVER, StartWeir, Study, Weir, servers_of
-from tests.end_to_end.ordeal import is_connected, pids_of, read_until, wait_until
+from tests.end_to_end.ordeal import wait_for_load
 
 pytestmark = pytest.mark.usefixtures("stacks")
 
@@ -154,9 +154,7 @@ def test_a_process_of_an_external_server_that_ends_rejects_the_trial(
         process = start_weir(
             "run", study("mine", rest=table, duration_s=3, method="extension_s = 0", retries=0), "--out", "out"
         )
-        assert process.stderr is not None
-        read_until(process.stderr, "trial 1 of 1")
-        wait_until(lambda: any(map(is_connected, pids_of("generator", process.pid))), "no generator came")
+        wait_for_load(tmp_path / "out" / "run.weir")
         beside.kill()
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == 3, err
