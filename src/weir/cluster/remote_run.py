@@ -206,7 +206,8 @@ class _Weir:
     def _lost(self) -> AgentLostError:
         where = f"finished trials are in {self.run_folder} on {self._node.name}, if that machine still exists"
         if self._copied_to is not None:
-            where = f"{self._again(self._copied_to)} continues after the trials that this machine received; other {where}"
+            copied = f"{self._again(self._copied_to)} continues after the trials that this machine received"
+            where = f"{copied}; other {where}"
         return AgentLostError(self._node.error().message, hint=where)
 
 
