@@ -12,7 +12,8 @@ import pytest
 
 from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines, processes, scenario_of_files
 from tests.end_to_end import conftest as end_to_end
-from tests.end_to_end.ordeal import is_connected, read_until, wait_until
+from tests.end_to_end.conftest import END_S
+from tests.end_to_end.ordeal import read_until, wait_for_load, wait_until
 from tests.support.kept import kept_trials
 from weir import __version__
 from weir.model.errors import ExitCode
@@ -101,11 +102,11 @@ def test_a_trial_that_loses_an_agent_is_invalid_and_tried_again_with_those_that_
     process = start_weir("run", file, "--out", out, "--cluster", nodes.address, "--agents", "2")
     assert process.stderr is not None
     said = read_until(process.stderr, "trial 1 of")
-    wait_until(lambda: len(engines("load")) == 2, "the load of two agents")
     if is_under_way:
-        wait_until(lambda: all(map(is_connected, engines("load"))), "requests of both")
+        wait_for_load(out / "run.weir")
+    wait_until(lambda: len(engines("load")) == 2, "the load of two agents")
     os.kill(agents()[0], signal.SIGKILL)
-    _, err = process.communicate(timeout=100)
+    _, err = process.communicate(timeout=END_S)
     assert process.returncode == 0, said + err
     with RunReader(out / "run.weir") as reader:
         trials = reader.trials()
@@ -196,10 +197,10 @@ def test_what_cannot_be_kept_here_stays_on_its_node(
     assert list((out / "run.weir").iterdir()) == []
 
     process = start_weir(
-        "run", study("good", blocks=2), "--out", tmp_path / "other", "--cluster", cluster.address, "--agents", "1"
+        "run", study("good", blocks=3), "--out", tmp_path / "other", "--cluster", cluster.address, "--agents", "1"
     )
     assert process.stderr is not None
-    read_until(process.stderr, "trial 2 of 2")
+    read_until(process.stderr, "trial 2 of 3")
     (there,) = [pid for pid, words in processes() if "--driven" in words and "--out" in words]
     os.kill(there, signal.SIGKILL)
     _, err = process.communicate()
@@ -207,4 +208,5 @@ def test_what_cannot_be_kept_here_stays_on_its_node(
     assert "signal 9 ended weir; the run file keeps the finished trials" in err
     assert f"try: weir run --resume {tmp_path / 'other'} --cluster {cluster.address} --agents 1" in err
     with RunReader(tmp_path / "other" / "run.weir") as reader:
-        assert len(reader.trials()) == 1
+        # On a busy machine trial 2 may end before the kill.
+        assert 1 <= len(reader.trials()) < 3

@@ -19,12 +19,11 @@ from tests.cluster.conftest import (
     Weir,
     assert_losses_noticed_in_time,
     engines,
-    processes,
     running_nodes,
 )
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.conftest import END_S
-from tests.end_to_end.ordeal import is_connected, read_until, wait_until
+from tests.end_to_end.ordeal import command_line, read_until, wait_for_load
 from tests.support.kept import kept_trials
 from tests.support.listening import listening
 from tests.support.ray_nodes import below
@@ -149,6 +148,13 @@ def test_the_check_of_a_cluster_shows_the_node_for_services(weir: Weir, apart: N
     assert [node["roles"] for node in json.loads(done.stdout)["nodes"]] == [[], ["load"], ["service"]]
 
 
+def command_lines_below(ancestor: int) -> Iterator[tuple[int, list[str]]]:
+    """Yields the descendants of a process with their command lines. A stack's environment does not tell whose it is."""
+    for pid in below(ancestor):
+        if words := command_line(pid):
+            yield pid, words
+
+
 def names_of_samples(out: Path) -> set[tuple[str, str]]:
     (trial,) = kept_trials(out)
     with RunReader(out / "run.weir") as reader:
@@ -212,12 +218,11 @@ def test_only_what_agents_ask_listens_where_they_reach_it_and_on_no_other_addres
     process = start_weir("run", file, "--out", tmp_path / "run", "--cluster", apart.address, "--agents", "1")
     assert process.stderr is not None
     read_until(process.stderr, "trial 1 of 1")
-    wait_until(lambda: any(map(is_connected, engines("load"))), "a load")
-    servers = {pid: words for pid, words in processes() if "server.py" in words or words[0].startswith("nginx: ")}
+    wait_for_load(tmp_path / "run" / "run.weir")
     found = {
-        "app" if "server.py" in servers[pid] else "nginx": listening(pid)
-        for pid in below(process.pid)
-        if pid in servers
+        "app" if "server.py" in words else "nginx": listening(pid)
+        for pid, words in command_lines_below(process.pid)
+        if "server.py" in words or words[0].startswith("nginx: ")
     }
     process.send_signal(signal.SIGINT)
     process.communicate()
@@ -278,9 +283,13 @@ def test_a_database_elsewhere_lets_nobody_else_in_and_keeps_nobody_waiting_when_
     process = start_weir("run", file, "--out", tmp_path / "run", "--cluster", cluster.address, "--agents", "1")
     assert process.stderr is not None
     said = read_until(process.stderr, "trial 1 of 1")
-    wait_until(lambda: any(map(is_connected, engines("load"))), "a load")
+    wait_for_load(tmp_path / "run" / "run.weir")
     (url,) = {
-        word for _, words in processes() if "server.py" in words for word in words if word.startswith("postgresql:")
+        word
+        for _, words in command_lines_below(process.pid)
+        if "server.py" in words
+        for word in words
+        if word.startswith("postgresql:")
     }
     log_in = [sys.executable, "-c", "import sys; from psycopg import connect; connect(sys.argv[1]).close()", url]
     assert subprocess.run(log_in).returncode == 0
@@ -328,7 +337,7 @@ def test_a_load_ends_when_the_node_for_services_is_lost(
     process = start_weir("run", file, "--out", tmp_path / "run", "--cluster", cluster.address, "--agents", "1")
     assert process.stderr is not None
     said = read_until(process.stderr, "trial 1 of 1")
-    wait_until(lambda: any(map(is_connected, engines("load"))), "a load")
+    wait_for_load(tmp_path / "run" / "run.weir")
     os.kill(cluster.raylets[2], signal.SIGKILL)
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == ExitCode.TARGET, said + err

@@ -52,29 +52,30 @@ def test_a_run_whose_node_is_lost_while_it_goes_on_there_stays_as_it_was_and_goe
     out = tmp_path / "run"
     on_cluster = ("--cluster", cluster.address, "--agents", "1")
 
-    typed = ("run", str(study("good", blocks=3)), "--out", str(out), *on_cluster)
+    typed = ("run", str(study("good", blocks=4, retries=5)), "--out", str(out), *on_cluster)
     process = start_weir(*typed)
     assert process.stderr is not None
-    read_until(process.stderr, "trial 2 of 3")
+    read_until(process.stderr, "trial 2 of 4")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == ExitCode.INTERRUPTED
     assert f"weir run --resume {out / 'run.weir'} --cluster {cluster.address} --agents 1 continues the run" in err
+    # On a busy machine the signal may come after the end of trial 2.
     before = finished(out)
-    assert 1 <= len(before) < 3
+    assert 1 <= len(before) < 4
 
     files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     process = start_weir("run", "--resume", out, *on_cluster)
     assert process.stderr is not None
-    read_until(process.stderr, "trial 3 of 3" if len(before) == 2 else "trial 2 of 3")
+    read_until(process.stderr, f"trial {len(before) + 1} of ")
     for agent in agents():
         os.kill(agent, signal.SIGKILL)
     _, err = process.communicate()
     assert process.returncode == ExitCode.TARGET, err
     assert "is lost" in err
     assert_losses_noticed_in_time(err)
-    there = re.search(r"what was finished there is in (\S+) on ", err)
-    assert there is not None
+    there = re.search(r"finished trials are in (\S+) on ", err)
+    assert there is not None, err
     assert before.items() <= finished(Path(there.group(1))).items()
     shutil.rmtree(Path(there.group(1)).parent)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == files
@@ -85,7 +86,7 @@ def test_a_run_whose_node_is_lost_while_it_goes_on_there_stays_as_it_was_and_goe
         assert reader.ended == "complete"
         assert reader.info.command == shlex.join(["weir", *typed])
     trials = kept_trials(out)
-    assert len(trials) == 3
+    assert len(trials) == 4
     assert before.items() <= finished(out).items()
     assert all((out / log).is_file() for trial in trials for log in trial.result.logs.values())
     assert not list(out.glob(".weir-*"))

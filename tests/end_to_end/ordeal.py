@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from tests.end_to_end.conftest import StartWeir, lives, servers_of
+from tests.support.kept import kept_rows
 from weir.paths import find_engine_binary
 
 VICTIMS = ("lab", "host", "generator", "stack", "init")
@@ -325,16 +327,18 @@ def is_connected(generator: int) -> bool:
         return False
 
 
+def wait_for_load(run: Path) -> None:
+    """Waits until the load of the first trial is under way. weir writes intervals to the run file once a second."""
+    wait_until(lambda: kept_rows(run, "interval") > 0, "no load began")
+
+
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Waits until a condition holds. The timeout only ends a failed test."""
-    deadline = threading.Event()
-    timer = threading.Timer(DEADLINE_S, deadline.set)
-    timer.start()
-    try:
-        while not condition():
-            assert not deadline.is_set(), what
-    finally:
-        timer.cancel()
+    """Waits until a condition holds. The timeout only ends a failed test. Leaves the CPU to the processes that the test
+    waits for."""
+    until = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < until, what
+        time.sleep(0.005)
 
 
 @contextmanager

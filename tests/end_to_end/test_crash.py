@@ -25,7 +25,7 @@ from tests.end_to_end.ordeal import (
     opened,
     pids_of,
     read_until,
-    wait_until,
+    wait_for_load,
 )
 from tests.support.tiers import cases
 from weir.audit.laws import find_violations
@@ -148,14 +148,6 @@ def test_kills_by_the_hundred_lose_no_finished_trial_and_leave_nothing(
         print(f"\n{tally}")
 
 
-def at_the_first_load(process: "subprocess.Popen[str]") -> int:
-    """Returns the generator of the first trial, just after its start."""
-    assert process.stderr is not None
-    read_until(process.stderr, "trial 1 of")
-    wait_until(lambda: bool(pids_of("generator", process.pid)), "no generator came")
-    return pids_of("generator", process.pid)[0]
-
-
 def verdicts(run: Path) -> list[tuple[str, str]]:
     with opened(run) as connection:
         return connection.execute("SELECT validity, reasons FROM trial ORDER BY id").fetchall()
@@ -176,11 +168,11 @@ def assert_physics_holds(run: Path) -> None:
 def test_a_generator_that_was_suspended_is_rejected_with_that_reason_and_tried_again(
     tmp_path: Path, start_weir: StartWeir, study: Study
 ) -> None:
-    process = start_weir("run", study("good", duration_s=2), "--out", "out")
-    generator = at_the_first_load(process)
-    # The length of the suspension. The load must be longer than this time and its own start together.
-    time.sleep(0.3)
+    process = start_weir("run", study("good", duration_s=3), "--out", "out")
+    wait_for_load(tmp_path / "out" / "run.weir")
+    (generator,) = pids_of("generator", process.pid)
     os.kill(generator, signal.SIGSTOP)
+    # The length of the suspension.
     time.sleep(0.8)
     os.kill(generator, signal.SIGCONT)
     _, err = process.communicate(timeout=END_S)
@@ -199,8 +191,8 @@ def test_a_generator_that_was_suspended_is_rejected_with_that_reason_and_tried_a
 def test_a_lab_or_host_that_was_suspended_under_a_load_spoils_nothing(
     tmp_path: Path, start_weir: StartWeir, study: Study, role: str
 ) -> None:
-    process = start_weir("run", study("good", duration_s=1), "--out", "out")
-    at_the_first_load(process)
+    process = start_weir("run", study("good", duration_s=2), "--out", "out")
+    wait_for_load(tmp_path / "out" / "run.weir")
     (suspended,) = pids_of(role, process.pid)
     os.kill(suspended, signal.SIGSTOP)
     # Longer than the rest of the load.
@@ -231,7 +223,8 @@ def test_a_closed_terminal_is_an_interruption(tmp_path: Path, study: Study, weir
     os.close(terminal)
     assert process.wait(END_S) == 130
     run = tmp_path / "out" / "run.weir"
-    assert len(finished_rows(run)) == 2
+    # On a busy machine trial 3 may end before the terminal is closed.
+    assert 2 <= len(finished_rows(run)) < 4
     assert (tmp_path / "out" / "report.html").exists()
     assert weir("run", "--resume", "out").returncode == 0
     assert len(accepted(run)) == 4
@@ -319,7 +312,8 @@ def test_a_disk_that_gets_full_ends_a_run_and_what_was_finished_is_gone_on_with(
     study("good", "other", blocks=2)
     _, full, whole = run_on_a_disk_that_gets_full(tmp_path, "disk", when="trial 3 of")
     known = finished_rows(full)
-    assert len(known) == 2
+    # On a busy machine trial 3 may end before the disk is full.
+    assert 2 <= len(known) < 4
     assert finished_rows(whole).items() >= known.items()
     assert len(accepted(whole)) == 4
 

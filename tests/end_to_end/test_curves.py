@@ -25,7 +25,7 @@ def test_a_refined_run_measures_where_its_stacks_change_sides_and_goes_on_with_t
         method="refine = true\nmost_points = 1\nextension_s = 0",
         blocks=2,
     )
-    done = weir("run", mine, "--out", "out", timeout_s=110)
+    done = weir("run", mine, "--out", "out")
     assert done.returncode == 0, done.stderr
     # On a busy machine both are slower, so the test only checks that weir looks for the crossing, not where it lies.
     further = re.search(r"a further point at (\d+): one-at-a-time and slowest cross near there", done.stderr)
@@ -42,7 +42,7 @@ def test_a_refined_run_measures_where_its_stacks_change_sides_and_goes_on_with_t
         (last, trials) = connection.execute("SELECT max(id), count(*) FROM trial").fetchone()
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("DELETE FROM trial WHERE id = ?", (last,))
-    done = weir("run", "--resume", "out", timeout_s=110)
+    done = weir("run", "--resume", "out")
     assert done.returncode == 0, done.stderr
     with sqlite3.connect(tmp_path / "out" / "run.weir") as connection:
         assert connection.execute("SELECT count(*) FROM trial").fetchone() == (trials,)
@@ -61,7 +61,7 @@ def test_a_load_that_holds_a_stack_back_is_proved_by_doubling_it(tmp_path: Path,
         "flask-gunicorn[gthread]", workloads=["ping"], connections="[4]", matrix="limits.workers = 2", duration_s=2, blocks=2,
         method="extension_s = 0", rest='[services.delay]\ndelay = "100ms"',
     )  # fmt: skip
-    assert weir("run", mine, "--out", "out", timeout_s=110).returncode == 0
+    assert weir("run", mine, "--out", "out").returncode == 0
     done = weir("confirm", "out", "--blocks", "2", "--out", "proof", timeout_s=300)
     assert done.returncode == 0, done.stderr
     assert "8 connections instead of 4 connections gave" in done.stdout

@@ -63,7 +63,7 @@ def test_a_tool_that_fails_loses_its_own_trials_and_the_others_stand_side_by_sid
 ) -> None:
     program("ab", script)
     mine = study("good", matrix='generators = ["weir", "wrk", "ab"]', duration_s=1, warmup_s=0.2, blocks=2, retries=3)
-    done = weir("run", mine, "--out", "out", timeout_s=110)
+    done = weir("run", mine, "--out", "out")
     assert done.returncode == 4, done.stderr
     run = tmp_path / "out"
     # Each trial of ab was tried as often as allowed, and all of its output is kept.
@@ -148,13 +148,7 @@ def test_a_check_says_which_programs_make_the_load(weir: Weir, study: Study) -> 
 
 
 def test_stacks_are_compared_within_a_generator(tmp_path: Path, weir: Weir, study: Study) -> None:
-    done = weir(
-        "run",
-        study("slow", "slower", matrix='generators = ["wrk"]', duration_s=1, blocks=2),
-        "--out",
-        "out",
-        timeout_s=110,
-    )
+    done = weir("run", study("slow", "slower", matrix='generators = ["wrk"]', duration_s=1, blocks=2), "--out", "out")
     assert done.returncode == 0, done.stderr
     findings = json.loads(weir("report", "out", "--json").stdout)
     assert findings["generators"] == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench.nginx import running_nginx
-from tests.end_to_end.conftest import StartWeir, Weir
+from tests.end_to_end.conftest import END_S, StartWeir, Weir
 from tests.support.hey_output import parse
 from tests.support.request_bytes import bytes_sent_by
 from tests.support.side_by_side import BODY, WEIR, Both, chosen_lines, running_servers, shape, side_by_side
@@ -22,7 +22,6 @@ from weir.compat.flags import ToolError, ToolExit
 from weir.compat.hey import read_command_line
 from weir.compat.reports import read_report
 
-END_S = 60.0
 SERVERS = {"garbage": ["fault", "--kind", "garbage"], "silent": ["fault", "--kind", "silent"]}
 LOCATIONS = """
         location = /missing { return 404 "nothing"; }

@@ -15,7 +15,7 @@ from urllib.parse import unquote_plus
 
 import pytest
 
-from tests.end_to_end.conftest import StartWeir, Weir
+from tests.end_to_end.conftest import END_S, StartWeir, Weir
 from tests.support.jmx import assertion, element, get, group, plan
 from weir.compat.reports import read_report
 from weir.generators.external_tool import Tool
@@ -186,7 +186,7 @@ def test_jmeter_itself_sends_the_same_and_writes_rows_alike(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=END_S,
         check=True,
     )
     assert asked() == of_weir
@@ -233,7 +233,7 @@ def test_jmeter_itself_judges_answers_alike(weir: Weir, recorder: Recorder, tmp_
     path = write(tmp_path, group(*(get(f"{n}", port=port, below=one) for n, one in enumerate(assertions))))
     assert weir("jmeter", "--engine", path, "-l", "weir.jtl").returncode == 0
     command = [str(real_jmeter), "-n", "-t", path, "-l", "jmeter.jtl", "-Jjmeterengine.nongui.port=0"]
-    subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=100, check=True)
+    subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=END_S, check=True)
     judged = [
         [(row["label"], row["success"]) for row in samples(tmp_path / name)] for name in ("weir.jtl", "jmeter.jtl")
     ]
@@ -263,7 +263,7 @@ def test_jmeter_itself_takes_the_studys_plans(name: str, serve: Serve, tmp_path:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=END_S,
         check=True,
     )
     assert counts(done.stdout) == (12, 0)

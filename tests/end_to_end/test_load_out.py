@@ -3,35 +3,18 @@
 import json
 import shutil
 import signal
-import sqlite3
 from base64 import b64encode
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.conftest import StartWeir, Weir
+from tests.end_to_end.ordeal import wait_for_load
 from weir.model.hdr import counts_in
 from weir.store import CpuSampleRow, RunReader, SampleRow
 
 Serve = Callable[..., str]
-
-
-def kept_rows(path: Path, table: str) -> int:
-    """Returns the current number of rows in a table, also of a running load; 0 if the table does not exist."""
-    if not path.exists():
-        return 0
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-        try:
-            return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-        except sqlite3.OperationalError:
-            return 0
-
-
-def wait_for_intervals(path: Path) -> None:
-    while not kept_rows(path, "interval"):
-        pass
 
 
 def test_a_kept_load_gives_the_same_text_and_the_same_figures_again(tmp_path: Path, weir: Weir, serve: Serve) -> None:
@@ -80,7 +63,7 @@ def test_a_killed_load_leaves_a_file_that_says_that_it_is_unfinished(
     process = start_weir(
         "load", f"http://{serve('null')}/", "-c", "2", "-d", "1h", "--until-failure", "--out", "a.weir"
     )
-    wait_for_intervals(tmp_path / "a.weir")
+    wait_for_load(tmp_path / "a.weir")
     process.kill()
     process.wait()
     shown = weir("report", "a.weir")
@@ -98,7 +81,7 @@ def test_an_interrupted_load_keeps_what_was_measured(
     tmp_path: Path, start_weir: StartWeir, weir: Weir, serve: Serve
 ) -> None:
     process = start_weir("load", f"http://{serve('null')}/", "-c", "2", "-d", "1h", "--out", "a.weir", "--json", "-")
-    wait_for_intervals(tmp_path / "a.weir")
+    wait_for_load(tmp_path / "a.weir")
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate()
     assert process.returncode == 130

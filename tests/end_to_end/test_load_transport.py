@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SEARCH_PATH
-from tests.end_to_end.conftest import Weir
-
-END_S = 20.0
+from tests.end_to_end.conftest import END_S, Weir
 
 
 @dataclass(frozen=True)

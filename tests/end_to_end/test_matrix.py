@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import END_S, SERVER, StartWeir, Study, Weir, servers_of
-from tests.end_to_end.ordeal import is_connected, pids_of, read_until, wait_until
+from tests.end_to_end.ordeal import wait_for_load
 
 pytestmark = pytest.mark.usefixtures("stacks")
 
@@ -45,7 +45,7 @@ def rows(run: Path, query: str) -> list[tuple[Any, ...]]:
 def test_a_matrix_is_measured_and_compared_point_by_point(tmp_path: Path, weir: Weir, study: Study) -> None:
     limits, objective = "[matrix.limits]\nthreads = [1, 3]", '[objective]\nhold = ["errors<50%"]'
     mine = study("good", "other", connections="[2, 6]", matrix=limits, rest=objective, blocks=2, aa=True)
-    done = weir("run", mine, "--out", "out", timeout_s=110)
+    done = weir("run", mine, "--out", "out")
     assert done.returncode == 0, done.stderr
     # Two stacks at two loads, one with two values of a limit, and its copy: 4 + 2 + 4 cells per block.
     assert rows(tmp_path / "out", "SELECT count(*) FROM trial WHERE finished = 1 AND validity != 'invalid'") == [(20,)]
@@ -154,9 +154,7 @@ def test_a_process_of_an_external_server_that_ends_rejects_the_trial(
         process = start_weir(
             "run", study("mine", rest=table, duration_s=3, method="extension_s = 0", retries=0), "--out", "out"
         )
-        assert process.stderr is not None
-        read_until(process.stderr, "trial 1 of 1")
-        wait_until(lambda: any(map(is_connected, pids_of("generator", process.pid))), "no generator came")
+        wait_for_load(tmp_path / "out" / "run.weir")
         beside.kill()
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == 3, err

@@ -66,7 +66,8 @@ def test_a_load_goes_on_until_the_server_is_warm_and_what_came_before_is_in_no_f
     assert whole is not None
     # The slow first seconds take more than half of the requested 4 s, so weir extends the load.
     assert window.extended
-    assert whole.duration_s == pytest.approx(8, abs=0.2)
+    # The load ends with its last response, which comes within the timeout.
+    assert 7.8 < whole.duration_s < 8 + 2 + 0.1
     assert 2.5 < window.start_s < 4.1
     assert f"steady from {window.start_s:.1f} s" in said
     # The server became five times faster; the figures must be those of the warm server only.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from tests.end_to_end.conftest import StartWeir, Study, Weir, servers_of
+from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir, servers_of
 from tests.end_to_end.ordeal import pids_of
 from weir.cli import stacks as cli_stacks
 from weir.stacks.manifest import read_stack
@@ -69,7 +69,7 @@ def test_a_stack_of_each_language_is_built_from_nothing_and_passes(weir: Weir, n
 def test_a_compiled_stack_is_built_once_and_passes(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
     # The user's cache keeps the build for later runs of this test.
     monkeypatch.delenv("WEIR_CACHE")
-    done = weir("stacks", "check", "go-net-http", timeout_s=110)
+    done = weir("stacks", "check", "go-net-http")
     assert done.returncode == 0, done.stdout
     assert "building go-net-http" not in weir("stacks", "check", "go-net-http").stderr
 
@@ -136,7 +136,7 @@ def test_a_started_stack_can_be_loaded_and_ends_with_ctrl_c(
     assert weir(*watch[1:], "-d", "300ms", "-c", "2").returncode == 0
     assert servers_of(tmp_path)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 0
+    assert process.wait(END_S) == 0
     assert servers_of(tmp_path) == []
 
 
@@ -146,12 +146,12 @@ def test_a_started_stack_that_ends_is_told_of(tmp_path: Path, start_weir: StartW
     assert "good listens on" in process.stdout.readline()
     for pid in servers_of(tmp_path):
         os.kill(pid, signal.SIGKILL)
-    assert process.wait(timeout=30) == 3
+    assert process.wait(END_S) == 3
     process = start_weir("stacks", "start", "good")
     assert process.stdout is not None
     assert "good listens on" in process.stdout.readline()
     os.kill(pids_of("host", process.pid)[0], signal.SIGKILL)
-    assert process.wait(timeout=30) == 3
+    assert process.wait(END_S) == 3
 
 
 def test_a_port_in_use_is_named_with_the_command_that_shows_by_whom(weir: Weir) -> None:

@@ -28,7 +28,6 @@ def test_twelve_requests_to_eight_threads_are_answered_in_two_waves(tmp_path: Pa
         ),
         "--out",
         "out",
-        timeout_s=110,
     )
     assert done.returncode == 0, done.stderr
     with sqlite3.connect(tmp_path / "out" / "run.weir") as connection:

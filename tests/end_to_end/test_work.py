@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.conftest import StartWeir, Study, Weir
+from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir
 from weir.model.load import Request
 from weir.stacks.readiness import send_request
 
@@ -55,7 +55,6 @@ def test_nest_with_typeorm_and_with_prepared_statements_do_the_same_work(
         study("nest-typeorm", "nest-typeorm[raw]", workloads=["user-all"], duration_s=1, warmup_s=0.3),
         "--out",
         "out",
-        timeout_s=110,
     )
     assert done.returncode == 0, done.stderr
     assert "do the same work per request" in done.stdout
@@ -142,6 +141,6 @@ def test_a_stack_with_a_database_is_started_for_a_person_and_leaves_nothing(star
     status, body = send_request(Request("GET", f"{url}/user/7"), timeout_s=5)
     assert (status, json.loads(body)["id"]) == (200, 7)
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 0
+    assert process.wait(END_S) == 0
     with pytest.raises(OSError, match="refused"):
         send_request(Request("GET", f"{url}/user/7"), timeout_s=5)

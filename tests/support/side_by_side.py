@@ -17,7 +17,8 @@ import pytest
 
 WEIR = str(Path(sysconfig.get_path("scripts")) / "weir")
 BODY = '{"text": "a small question"}'
-_END_S = 60.0
+_END_S = 200.0
+"""This long timeout only ends failed tests: a busy machine may take many times as long as an idle one."""
 _AT_A_TIME = 8
 
 

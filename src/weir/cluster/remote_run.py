@@ -204,9 +204,10 @@ class _Weir:
         return shlex.join(["weir", "run", "--resume", str(here), *self._on_cluster])
 
     def _lost(self) -> AgentLostError:
-        where = f"other finished trials are in {self.run_folder} on {self._node.name}, if that machine still exists"
+        where = f"finished trials are in {self.run_folder} on {self._node.name}, if that machine still exists"
         if self._copied_to is not None:
-            where = f"{self._again(self._copied_to)} continues after the trials that this machine received; {where}"
+            copied = f"{self._again(self._copied_to)} continues after the trials that this machine received"
+            where = f"{copied}; other {where}"
         return AgentLostError(self._node.error().message, hint=where)
 
 

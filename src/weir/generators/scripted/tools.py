@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from weir.compat.reports.json_reports import read_k6
+from weir.compat.reports import read_single_report
 from weir.generators.registry import get_tool
 from weir.generators.scripted.jmeter_plugins import require_plugins
 from weir.generators.scripted.lines import Claims
@@ -167,8 +167,7 @@ def _require_extensions(script: Path, program: str) -> None:
 
 
 def _read_k6_claims(export: Path) -> Claims | None:
-    text = export.read_text()
-    found = read_k6(text, "k6")
+    found = read_single_report(export.read_text(), "k6")
     if found.mean_s is None or found.min_s is None or found.max_s is None or found.throughput_rps is None:
         return None
     return Claims(
