@@ -89,7 +89,9 @@ def test_a_load_lasts_as_long_as_its_profile_or_until_it_is_over(spec: LoadSpec,
 
 
 def test_requests_that_wait_for_no_answer_are_pipelined() -> None:
-    for spec in (LoadSpec(connections=900, pipeline=1024), LoadSpec(rate_rps=10.0, connections=5, pipeline=2)):
+    scenario = {"steps": [{"path": "/{{seq}}"}], "cookies": "off"}
+    closed = LoadSpec(connections=900, pipeline=1024)
+    for spec in (closed, LoadSpec(rate_rps=10.0, connections=5, pipeline=2), replace(closed, scenario=scenario)):
         assert replace(spec, urls=(URL,)).to_plan().pipeline == spec.pipeline
 
 
@@ -98,7 +100,7 @@ def test_requests_that_wait_for_no_answer_are_pipelined() -> None:
     [
         (LoadSpec(pipeline=1025), "--pipeline: found 1025, expected a number from 1 to 1024"),
         (LoadSpec(pipeline=2, keep_alive=False), "--pipeline: found 2 together with --no-keepalive"),
-        (LoadSpec(pipeline=2, scenario={}), "--pipeline: found 2 together with --scenario"),
+        (LoadSpec(pipeline=2, scenario={}), "--pipeline: found 2 together with --scenario with cookies, extraction"),
         (
             LoadSpec(pipeline=2, think=Think(1, 1)),
             "--pipeline: found 2 together with users over time, --think, --loops or --pace",

@@ -287,7 +287,7 @@ class LoadSpec:
             return
         waits = {
             names["keep_alive"]: not self.keep_alive,
-            names["scenario"]: self.scenario is not None,
+            f"{names['scenario']} with cookies, extraction, a pause, or users that leave": _needs_responses(self.scenario),
             f"users over time, {names['think']}, {names['loops']} or {names['pace_s']}": isinstance(load, ClosedLoad)
             and not load.is_plain,
             names["loops"]: isinstance(load, OpenLoad) and load.session is not None,
@@ -493,6 +493,15 @@ def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
         return url, None
     name, _, password = userinfo.partition(":")
     return f"{scheme}{separator}{host}{slash}{path}", (unquote(name), unquote(password))
+
+
+def _needs_responses(scenario: Mapping[str, Any] | None) -> bool:
+    """Returns whether a request of a scenario depends on the response before it."""
+    if scenario is None:
+        return False
+    steps = [*scenario.get("steps", []), *scenario.get("requests", [])]
+    waits = any(step.get("think") is not None or step.get("extract") for step in steps)
+    return waits or scenario.get("cookies") != "off" or scenario.get("on_failure") == "leave"
 
 
 def _error(names: Names, name: str, problem: str, *, hint: str = "") -> UsageError:

@@ -6,7 +6,7 @@
 //! more before the write. No allocation, no lock, no map. Rare events (errors, connecting, ends of intervals) have functions of their
 //! own. A failure only closes its connection: the loop gives the freed user its next request.
 
-mod failures;
+mod connection_events;
 mod response_reader;
 mod result;
 mod set_up;
@@ -15,17 +15,19 @@ use std::io;
 
 use weir_http::Protocol;
 use weir_net::{Driver, Event, Slot, Wait};
-use weir_record::{ErrorKind, Stopped};
+use weir_record::Stopped;
 
 use self::response_reader::{Reception, ResponseReader};
 use crate::Stop;
 use crate::clock::now_ns;
 use crate::connections::{Connections, Phase};
 use crate::in_flight::{InFlight, InFlightRequest};
-use crate::recorder::{Gauges, Recorder};
-use crate::wait::WaitStrategy;
+use crate::recorder::Recorder;
+use crate::wait::{WaitStrategy, sleep_until};
 use crate::window::Window;
 use crate::workload::{Next, UserId, Woken, Workload};
+
+use self::result::gauges;
 
 pub(crate) use result::ThreadResult;
 pub(crate) use set_up::Parts;
@@ -309,12 +311,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    // Events of connections: made, bytes, end, failure.
-
-    fn connect(&mut self, slot: Slot, now: u64) {
-        let endpoint = self.connections.begin(slot, now);
-        self.driver.connect(slot, endpoint);
-    }
+    // A response comes, or another event of a connection.
 
     /// Handles all events of the last wait. Returns whether there was one.
     #[inline]
@@ -371,27 +368,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         any
     }
 
-    fn connected(&mut self, slot: Slot, handshake_began_ns: Option<u64>, now: u64) {
-        let began_ns = self.connections.open(slot, now);
-        self.recorder.connected(began_ns, handshake_began_ns, now);
-        if !self.window.is_running {
-            return self.connections.let_idle(slot);
-        }
-        if let Some(intended_ns) = self.connections.take_parked(slot) {
-            self.write(slot, intended_ns, now);
-            self.flush(slot);
-            if self.workload.is_open() || !self.connections.keep_alive {
-                return;
-            }
-        } else if !self.workload.is_open() {
-            return;
-        }
-        if self.in_flight.has_room(slot) && self.connections.keep_alive {
-            self.go_on(slot, now);
-        }
-    }
-
-    /// ResponseReader have come, or bytes that are none.
+    /// Responses have come, or bytes that are none.
     #[inline(always)]
     fn received(&mut self, slot: Slot, reception: Reception, now: u64) {
         match reception {
@@ -411,79 +388,5 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             Reception::Unrequested => self.unrequested(slot, now),
             Reception::FirstFailure => self.end_load(now),
         }
-    }
-
-    /// The last response was the last of its connection.
-    fn close_after(&mut self, slot: Slot, by_server: bool, now: u64) {
-        if self.in_flight.count(slot) > 0 {
-            return self.fail_connection(slot, ErrorKind::Reset, now, CLOSED);
-        }
-        if by_server && !self.driver.has_unsent(slot) {
-            self.driver.close_after_peer(slot);
-        } else {
-            self.driver.close(slot);
-        }
-        self.connections.close(slot);
-        self.go_on(slot, now);
-    }
-
-    /// The server sends no more.
-    fn ended(&mut self, slot: Slot, now: u64) {
-        if self.connections.phase(slot) != Phase::Busy {
-            return self.idle_closed(slot, now);
-        }
-        let mut reader = ResponseReader {
-            protocol: &mut self.protocol,
-            connections: &mut self.connections,
-            in_flight: &mut self.in_flight,
-            workload: &mut self.workload,
-            recorder: &mut self.recorder,
-            window: &self.window,
-            slot,
-            now,
-        };
-        let reception = reader.end_of_stream();
-        self.received(slot, reception, now);
-    }
-
-    #[cold]
-    fn cross_boundary(&mut self, now: u64) {
-        let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
-        self.recorder.cross_boundary(&mut self.window, now, gauges);
-    }
-}
-
-/// Why requests behind a response have none.
-const CLOSED: &str = "connection closed by the server behind a response, with requests unanswered";
-
-/// Returns the gauges of a thread at a moment.
-fn gauges<S: Default>(
-    connections: &Connections<S>,
-    in_flight: &InFlight,
-    workload: &Workload,
-) -> impl Fn(u64) -> Gauges + use<S> {
-    // The request that was written first is, but for the queue of a full connection, also the one that was due first.
-    let written = in_flight.oldest().map(|request| request.intended_ns);
-    let moments = [
-        written,
-        connections.oldest_parked_ns(),
-        workload.oldest_queued_ns(),
-    ];
-    let oldest_ns = moments.into_iter().flatten().min().unwrap_or(u64::MAX);
-    let (in_flight, queued) = (in_flight.len(), connections.parked() + workload.queued());
-    move |at_ns| Gauges {
-        in_flight,
-        queued,
-        oldest_age_ns: at_ns.saturating_sub(oldest_ns),
-    }
-}
-
-/// Sleeps until shortly before a moment and spins the rest: until then the CPU is the server's, if the server has no other.
-fn sleep_until(at_ns: u64) {
-    const SPIN_NS: u64 = 500_000;
-    let sleep_ns = at_ns.saturating_sub(now_ns()).saturating_sub(SPIN_NS);
-    std::thread::sleep(std::time::Duration::from_nanos(sleep_ns));
-    while now_ns() < at_ns {
-        std::hint::spin_loop();
     }
 }

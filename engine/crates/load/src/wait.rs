@@ -3,6 +3,8 @@
 use weir_net::Wait;
 use weir_plan::Plan;
 
+use crate::clock::now_ns;
+
 /// A sleep is meant to end this much before a due moment; waking a processor that idles takes tens of microseconds, more in a
 /// virtual machine.
 const SPIN_NS: u64 = 250_000;
@@ -69,6 +71,16 @@ impl WaitStrategy {
             (Self::SpinThenBlock, Wait::AboutNs(1..)) if answers_are_due => LOOKS,
             _ => 0,
         }
+    }
+}
+
+/// Sleeps until shortly before a moment and spins the rest: until then the CPU is the server's, if the server has no other.
+pub(crate) fn sleep_until(at_ns: u64) {
+    const SPIN_NS: u64 = 500_000;
+    let sleep_ns = at_ns.saturating_sub(now_ns()).saturating_sub(SPIN_NS);
+    std::thread::sleep(std::time::Duration::from_nanos(sleep_ns));
+    while now_ns() < at_ns {
+        std::hint::spin_loop();
     }
 }
 

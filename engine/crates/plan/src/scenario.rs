@@ -46,6 +46,15 @@ impl Scenario {
     pub fn all(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().chain(&self.requests)
     }
+
+    /// Returns whether a request depends on the response before it.
+    pub fn needs_responses(&self) -> bool {
+        self.cookies != Cookies::Off
+            || self.on_failure == OnFailure::Leave
+            || self
+                .all()
+                .any(|step| step.think.is_some() || !step.extract.is_empty())
+    }
 }
 
 /// Lifetime of a user's cookies.

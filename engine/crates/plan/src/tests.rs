@@ -173,7 +173,7 @@ fn value_out_of_range_names_its_key() {
                 "pipeline",
                 "2, \"scenario\": {\"steps\": [{\"path\": \"/\"}]}",
             ),
-            "key pipeline: found 2 beside a scenario",
+            "key pipeline: found 2 beside a scenario with cookies, extraction, a pause, or users that leave",
         ),
         (
             with("pipeline", "2").replace("20", "20, \"loops\": 3"),

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
+use crate::scenario::Scenario;
 use crate::{Load, MAX_CONNECTIONS, MAX_PIPELINE, Plan, PlanError, Target};
 
 /// Maximum length of a Unix socket's path, without its final zero.
@@ -101,7 +102,13 @@ impl Plan {
         }
         let beside = match &self.load {
             _ if !self.keep_alive => Some("keep_alive: false"),
-            _ if self.scenario.is_some() => Some("a scenario"),
+            _ if self
+                .scenario
+                .as_ref()
+                .is_some_and(Scenario::needs_responses) =>
+            {
+                Some("a scenario with cookies, extraction, a pause, or users that leave")
+            }
             Load::Closed(closed) if !closed.is_plain() => {
                 Some("users over time, a think time, loops or a pace")
             }

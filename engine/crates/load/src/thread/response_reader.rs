@@ -1,4 +1,4 @@
-//! ResponseReader: received bytes complete the requests of a connection.
+//! Responses: received bytes complete the requests of a connection.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The end of a load thread.
+//! The ends of intervals, and the end of a load thread.
 
 use weir_http::Protocol;
 use weir_net::Driver;
@@ -6,7 +6,11 @@ use weir_record::{
     Clocks, Ending, FirstFailure, KernelTimestamps, Responses, Slowest, StatusCounts, StepOutcome,
 };
 
-use super::{LoadThread, gauges};
+use super::LoadThread;
+use crate::connections::Connections;
+use crate::in_flight::InFlight;
+use crate::recorder::Gauges;
+use crate::workload::Workload;
 
 /// What a thread has recorded beside its intervals.
 #[derive(Debug)]
@@ -39,6 +43,12 @@ pub(crate) struct ThreadResult {
 }
 
 impl<D: Driver, P: Protocol> LoadThread<D, P> {
+    #[cold]
+    pub(super) fn cross_boundary(&mut self, now: u64) {
+        let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
+        self.recorder.cross_boundary(&mut self.window, now, gauges);
+    }
+
     pub(super) fn finish(mut self, now: u64, busy_ns: u64) -> ThreadResult {
         let end_ns = now.min(self.window.end_ns);
         // Requests that were due before the end are sent, however late this thread woke up for them.
@@ -89,5 +99,27 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             let ending = Ending::Unanswered;
             self.recorder.log_failure(slot, request, ending, connect_ns);
         }
+    }
+}
+
+/// Returns the gauges of a thread at a moment.
+pub(super) fn gauges<S: Default>(
+    connections: &Connections<S>,
+    in_flight: &InFlight,
+    workload: &Workload,
+) -> impl Fn(u64) -> Gauges + use<S> {
+    // The request that was written first is, but for the queue of a full connection, also the one that was due first.
+    let written = in_flight.oldest().map(|request| request.intended_ns);
+    let moments = [
+        written,
+        connections.oldest_parked_ns(),
+        workload.oldest_queued_ns(),
+    ];
+    let oldest_ns = moments.into_iter().flatten().min().unwrap_or(u64::MAX);
+    let (in_flight, queued) = (in_flight.len(), connections.parked() + workload.queued());
+    move |at_ns| Gauges {
+        in_flight,
+        queued,
+        oldest_age_ns: at_ns.saturating_sub(oldest_ns),
     }
 }

@@ -58,6 +58,23 @@ fn only(kind: &str, count: u64) -> Vec<(String, u64)> {
 }
 
 #[test]
+fn a_scenario_is_pipelined() {
+    let address = rounds(4, &[OK, OK, OK, OK].concat().leak()[..]);
+    let step = |path: &str| serde_json::json!({"path": path, "check": {"body_contains": "ok"}});
+    let scenario = serde_json::json!({
+        "steps": [step("/a/{{seq}}"), step("/b")],
+        "cookies": "off",
+    });
+    let plan = with(pipelined(address, 4, 40), "scenario", scenario);
+    let run = Run::of(&plan);
+    assert_eq!((run.requests("ok"), run.requests("failed")), (40, 0));
+    let steps = &run.summary()["steps"];
+    for name in ["GET /a/{{seq}}", "GET /b"] {
+        assert_eq!(steps[name]["ok"], 20, "{steps}");
+    }
+}
+
+#[test]
 fn pipeline_depth_is_exact() {
     let address = server(|stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());

@@ -1,17 +1,80 @@
-//! Failures and timeouts. They record, close and free: the loop gives a freed user its next request.
+//! Connections that are made, end, fail and time out. A failure records, closes and frees: the loop gives the freed user its next
+//! request.
 
 use weir_http::Protocol;
 use weir_net::{Driver, Errno, Slot};
 use weir_record::{Ending, ErrorKind};
 
 use super::LoadThread;
+use super::response_reader::ResponseReader;
 use crate::connections::Phase;
 use crate::error::{describe, describe_connect};
 use crate::in_flight::InFlightRequest;
 use crate::recorder::ConnectFailure;
 use crate::workload::UserId;
 
+/// Why requests behind a response have none.
+const CLOSED: &str = "connection closed by the server behind a response, with requests unanswered";
+
 impl<D: Driver, P: Protocol> LoadThread<D, P> {
+    pub(super) fn connect(&mut self, slot: Slot, now: u64) {
+        let endpoint = self.connections.begin(slot, now);
+        self.driver.connect(slot, endpoint);
+    }
+
+    pub(super) fn connected(&mut self, slot: Slot, handshake_began_ns: Option<u64>, now: u64) {
+        let began_ns = self.connections.open(slot, now);
+        self.recorder.connected(began_ns, handshake_began_ns, now);
+        if !self.window.is_running {
+            return self.connections.let_idle(slot);
+        }
+        if let Some(intended_ns) = self.connections.take_parked(slot) {
+            self.write(slot, intended_ns, now);
+            self.flush(slot);
+            if self.workload.is_open() || !self.connections.keep_alive {
+                return;
+            }
+        } else if !self.workload.is_open() {
+            return;
+        }
+        if self.in_flight.has_room(slot) && self.connections.keep_alive {
+            self.go_on(slot, now);
+        }
+    }
+
+    /// The last response was the last of its connection.
+    pub(super) fn close_after(&mut self, slot: Slot, by_server: bool, now: u64) {
+        if self.in_flight.count(slot) > 0 {
+            return self.fail_connection(slot, ErrorKind::Reset, now, CLOSED);
+        }
+        if by_server && !self.driver.has_unsent(slot) {
+            self.driver.close_after_peer(slot);
+        } else {
+            self.driver.close(slot);
+        }
+        self.connections.close(slot);
+        self.go_on(slot, now);
+    }
+
+    /// The server sends no more.
+    pub(super) fn ended(&mut self, slot: Slot, now: u64) {
+        if self.connections.phase(slot) != Phase::Busy {
+            return self.idle_closed(slot, now);
+        }
+        let mut reader = ResponseReader {
+            protocol: &mut self.protocol,
+            connections: &mut self.connections,
+            in_flight: &mut self.in_flight,
+            workload: &mut self.workload,
+            recorder: &mut self.recorder,
+            window: &self.window,
+            slot,
+            now,
+        };
+        let reception = reader.end_of_stream();
+        self.received(slot, reception, now);
+    }
+
     #[cold]
     pub(super) fn failed(&mut self, slot: Slot, errno: Errno, text: Option<String>, now: u64) {
         match self.connections.phase(slot) {
