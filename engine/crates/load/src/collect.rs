@@ -323,6 +323,13 @@ impl Collector<'_> {
             let _ = start.send(start_ns);
         }
         emit(Record::Hello(self.hello(connected, start_ns)));
+        for note in &self.prepared.notes {
+            emit(Record::Event(Event {
+                t_s: 0.0,
+                kind: "address",
+                detail: note.clone(),
+            }));
+        }
         let begun = moment();
         let mut standstill = StallDetector::new(begun, starts.len());
 

@@ -1,7 +1,7 @@
 //! From a plan to everything that a load needs: nothing is resolved, read or rendered after this.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// Where to connect to, one connection after the other: each target from an address, then each from the next address.
     pub endpoints: Vec<Endpoint>,
+    /// Choices that a user should know of.
+    pub(crate) notes: Vec<String>,
     /// What TLS needs, if it is spoken, for each target.
     pub tls: Vec<Settings>,
     /// The bytes of every request, for each target.
@@ -75,8 +77,10 @@ impl Prepared {
             closed.think.get_or_insert(Think::ConstantS(0.0));
         }
         let encrypted = targets.iter().filter(|target| target.is_tls);
+        let mut notes = Vec::new();
         Ok(Self {
-            endpoints: endpoints(&plan, &targets)?,
+            endpoints: endpoints(&plan, &targets, &mut notes)?,
+            notes,
             tls: encrypted
                 .map(|target| tls_settings(&plan, target))
                 .collect::<Result<_, _>>()?,
@@ -164,11 +168,15 @@ pub(crate) fn own_connections(plan: &Plan) -> usize {
     own as usize
 }
 
-fn endpoints(plan: &Plan, targets: &[Target]) -> Result<Vec<Endpoint>, LoadError> {
+fn endpoints(
+    plan: &Plan,
+    targets: &[Target],
+    notes: &mut Vec<String>,
+) -> Result<Vec<Endpoint>, LoadError> {
     let first = plan.local_addresses.first().copied();
     let of_targets: Vec<Endpoint> = targets
         .iter()
-        .map(|target| endpoint(plan, target, first))
+        .map(|target| endpoint(plan, target, first, notes))
         .collect::<Result<_, _>>()?;
     if plan.local_addresses.is_empty() {
         return Ok(of_targets);
@@ -186,14 +194,23 @@ fn endpoints(plan: &Plan, targets: &[Target]) -> Result<Vec<Endpoint>, LoadError
 }
 
 /// Where a target is.
-fn endpoint(plan: &Plan, target: &Target, from: Option<IpAddr>) -> Result<Endpoint, LoadError> {
+fn endpoint(
+    plan: &Plan,
+    target: &Target,
+    from: Option<IpAddr>,
+    notes: &mut Vec<String>,
+) -> Result<Endpoint, LoadError> {
     if let Some(path) = plan.unix_path(target) {
         return Endpoint::unix(&path)
             .map_err(|errno| PlanError::value("unix", format_args!("{path:?}"), errno).into());
     }
     match plan.address {
         Some(address) => Ok(address.into()),
-        None => resolve(target, from).map(Endpoint::from),
+        None => {
+            let Resolved { address, note } = resolve(target, from)?;
+            notes.extend(note);
+            Ok(address.into())
+        }
     }
 }
 
@@ -271,31 +288,55 @@ fn read_body(body: Option<&Body>) -> Result<Option<Vec<u8>>, LoadError> {
     }
 }
 
-/// The first address of the target, of the family of the address to come from if there is one, that accepts a connection, since `localhost` is two addresses where a server may listen on
-/// one. The first of all if none does: its error is the load's to report.
-fn resolve(target: &Target, from: Option<IpAddr>) -> Result<SocketAddr, LoadError> {
+/// Returns the first address of the target that accepts a connection, in the resolver's order. If none does, returns the first of all: the
+/// load reports its error. With `from`, only addresses of its family are tried.
+fn resolve(target: &Target, from: Option<IpAddr>) -> Result<Resolved, LoadError> {
     let unknown = |problem: String| LoadError::Resolve {
         host: target.host.clone(),
         problem,
     };
-    let addresses: Vec<SocketAddr> = (target.host.as_str(), target.port)
+    let mut addresses: Vec<SocketAddr> = (target.host.as_str(), target.port)
         .to_socket_addrs()
         .map_err(|error| unknown(error.to_string()))?
-        .filter(|to| from.is_none_or(|from| from.is_ipv4() == to.is_ipv4()))
         .collect();
+    if target.host.eq_ignore_ascii_case("localhost") {
+        // RFC 6761, section 6.3: both loopback addresses, though a hosts file may name only one. Node listens on ::1 alone.
+        for loopback in [
+            IpAddr::from(Ipv4Addr::LOCALHOST),
+            Ipv6Addr::LOCALHOST.into(),
+        ] {
+            let address = SocketAddr::new(loopback, target.port);
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+    }
+    addresses.retain(|to| from.is_none_or(|from| from.is_ipv4() == to.is_ipv4()));
     let Some(&first) = addresses.first() else {
         return Err(unknown(match from {
-            None => "the resolver knows none".to_owned(),
-            Some(from) => format!("the resolver knows none of the family of {from}"),
+            None => "no address found".to_owned(),
+            Some(from) => format!("no address of the family of {from} found"),
         }));
     };
-    if addresses.len() == 1 {
-        return Ok(first);
-    }
-    let answering = addresses
-        .iter()
-        .find(|address| TcpStream::connect_timeout(address, PROBE_TIMEOUT).is_ok());
-    Ok(answering.copied().unwrap_or(first))
+    let accepts =
+        |address: &&SocketAddr| TcpStream::connect_timeout(address, PROBE_TIMEOUT).is_ok();
+    let accepting = match addresses.len() {
+        1 => None,
+        _ => addresses.iter().find(accepts),
+    };
+    let address = accepting.copied().unwrap_or(first);
+    let note = (address != first).then(|| {
+        let host = &target.host;
+        format!("{host}: connections go to {address}, because {first} does not accept any")
+    });
+    Ok(Resolved { address, note })
+}
+
+/// The address of a target.
+struct Resolved {
+    address: SocketAddr,
+    /// Why it is not the first one.
+    note: Option<String>,
 }
 
 /// Raises the limit of open files as far as the connections need and the system allows.

@@ -45,7 +45,12 @@ pub(crate) struct Recorder {
     /// Requests that were due when rows had run out.
     pub(crate) unrendered: u64,
     pub(crate) opened: Opened,
+    /// The beginning of the last bytes that were no response.
+    excerpt: Vec<u8>,
 }
+
+/// Bytes of an excerpt.
+const EXCERPT_BYTES: usize = 100;
 
 impl Recorder {
     pub(crate) fn new(
@@ -63,6 +68,7 @@ impl Recorder {
             ports_used_up: false,
             unrendered: 0,
             opened: Opened::default(),
+            excerpt: Vec::new(),
         }
     }
 
@@ -166,6 +172,20 @@ impl Recorder {
             });
         }
         self.until_failure
+    }
+
+    /// Keeps the beginning of bytes that are no response, for the message.
+    #[cold]
+    pub(crate) fn keep_excerpt(&mut self, bytes: &[u8]) {
+        self.excerpt.clear();
+        self.excerpt
+            .extend_from_slice(&bytes[..bytes.len().min(EXCERPT_BYTES)]);
+    }
+
+    /// Returns the kept bytes as text, with escapes.
+    #[cold]
+    pub(crate) fn excerpt(&self) -> String {
+        format!("\"{}\"", self.excerpt.escape_ascii())
     }
 
     /// Reports a connection that could not be made and had no request.

@@ -17,7 +17,7 @@ use weir_http::Protocol;
 use weir_net::{Driver, Event, Slot, Wait};
 use weir_record::Stopped;
 
-use self::response_reader::{Reception, ResponseReader};
+use self::response_reader::{Detail, Reception, ResponseReader};
 use crate::Stop;
 use crate::clock::now_ns;
 use crate::connections::{Connections, Phase};
@@ -383,7 +383,11 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             }
             Reception::Closing { by_server } => self.close_after(slot, by_server, now),
             Reception::Broken(kind, detail) => {
-                self.fail_connection(slot, kind, now, &detail.to_string());
+                let detail = match detail {
+                    Detail::Http(_) => format!("{detail}; received {}", self.recorder.excerpt()),
+                    _ => detail.to_string(),
+                };
+                self.fail_connection(slot, kind, now, &detail);
             }
             Reception::Unrequested => self.unrequested(slot, now),
             Reception::FirstFailure => self.end_load(now),

@@ -1,23 +1,23 @@
-//! The head of a response: what its status line and headers say about the bytes that follow.
+//! The head of a response, and how it frames the bytes that follow.
 
 use std::mem::MaybeUninit;
 
 use crate::{HttpError, MAX_HEADERS};
 
-/// How the end of a body is told.
+/// Where a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// There is none, or this many bytes.
+    /// After this many bytes.
     Length(u64),
-    /// Chunks, the last of size 0.
+    /// After the chunk of size 0.
     Chunked,
-    /// The end of the connection.
+    /// At the end of the connection.
     UntilClose,
-    /// This was an interim response (1xx); the real head follows.
+    /// The head is an interim one (1xx); the final head follows.
     Interim,
 }
 
-/// What a head says.
+/// The facts of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) status: u16,
@@ -25,29 +25,38 @@ pub(crate) struct Head {
     pub(crate) framing: Framing,
 }
 
-/// The value of the first header of this name in a whole head.
+/// Returns the rule for heads that RFC 9112 lets a client accept: folded lines (section 5.2) and a space before the colon (section 5.1) are
+/// read, a line that is no field is left out.
+fn lenient() -> httparse::ParserConfig {
+    let mut config = httparse::ParserConfig::default();
+    config
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .allow_spaces_after_header_name_in_responses(true)
+        .ignore_invalid_headers_in_responses(true);
+    config
+}
+
+/// Returns the value of the first field of this name in a whole head.
 pub(crate) fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-    httparse::Response::new(&mut headers).parse(head).ok()?;
+    lenient()
+        .parse_response(&mut httparse::Response::new(&mut headers), head)
+        .ok()?;
     headers
         .iter()
         .find(|header| header.name.eq_ignore_ascii_case(name))
         .map(|header| header.value.trim_ascii())
 }
 
-/// Parses one head from the beginning of `bytes`; gives it and its length, or nothing when more bytes are needed.
-/// `to_head_request`: the response has no body, whatever it says.
+/// Parses a head at the beginning of `bytes`. Returns it with its length, `None` if more bytes are needed. The response to a HEAD request has
+/// no body, whatever its fields say.
 pub(crate) fn parse_head(
     bytes: &[u8],
     to_head_request: bool,
 ) -> Result<Option<(Head, usize)>, HttpError> {
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
-    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
-        &mut response,
-        bytes,
-        &mut headers,
-    );
+    let parsed = lenient().parse_response_with_uninit_headers(&mut response, bytes, &mut headers);
     let length = match parsed.map_err(HttpError::Head)? {
         httparse::Status::Partial => return Ok(None),
         httparse::Status::Complete(length) => length,
@@ -81,7 +90,7 @@ pub(crate) fn parse_head(
     Ok(Some((head, length)))
 }
 
-/// The headers that decide where a response ends and whether another may follow.
+/// The fields that decide where a response ends and whether another may follow.
 #[derive(Default)]
 struct Fields {
     content_length: Option<u64>,

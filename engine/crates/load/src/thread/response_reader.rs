@@ -99,6 +99,7 @@ impl<P: Protocol> ResponseReader<'_, P> {
                 }
                 Err(error) => {
                     request.received_bytes += rest.len() as u64;
+                    self.recorder.keep_excerpt(rest);
                     return Reception::Broken(ErrorKind::Protocol, Detail::Http(error));
                 }
             };

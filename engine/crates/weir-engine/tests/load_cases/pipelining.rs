@@ -258,6 +258,9 @@ fn response_until_close_resets_later_requests() {
 fn garbage_fails_later_requests() {
     let garbage = [OK, b"SSH-2.0-OpenSSH_9.2\r\n"].concat();
     let run = Run::of(&pipelined(rounds(4, garbage.leak()), 4, 4));
+    let detail = run.events[0]["detail"].as_str().unwrap();
+    let excerpt = r#"; received "SSH-2.0-OpenSSH_9.2\r\n""#;
+    assert!(detail.ends_with(excerpt), "{detail}");
     assert_eq!(errors(&run), only("protocol", 3));
     assert_eq!(run.requests("ok"), 1);
     let surplus = OK.repeat(5).leak();

@@ -26,6 +26,21 @@ fn closing() -> (std::net::SocketAddr, Arc<AtomicU64>) {
 }
 
 #[test]
+fn localhost_is_also_the_other_loopback_address() {
+    let Ok(address) = server_on("[::1]:0", |stream| answer_requests(stream, OK, u64::MAX)) else {
+        return;
+    };
+    let target = format!("http://localhost:{}/", address.port());
+    let run = Run::of(&with(closed(address, 2), "target", target));
+    assert!(run.requests("ok") > 0);
+    let note = run.events[0]["detail"].as_str().unwrap();
+    assert!(
+        note.starts_with("localhost: connections go to [::1]:"),
+        "{note}"
+    );
+}
+
+#[test]
 fn without_keep_alive_each_request_connects() {
     let (address, connections) = closing();
     let run = Run::of(&with(closed(address, 4), "keep_alive", false));
