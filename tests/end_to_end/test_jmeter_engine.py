@@ -385,9 +385,9 @@ def test_what_the_engine_does_not_support_is_left_to_jmeter_itself(weir: Weir, t
     refused = weir("jmeter", "--engine", path)
     assert refused.returncode == 2
     assert refused.stdout == ""
-    assert "plan.jmx: found 1 element that weir's engine does not run as JMeter does:" in refused.stderr
-    assert "line 4: OnceOnlyController 'Once' in Plan > Users" in refused.stderr
-    assert "try: leave out --engine: JMeter itself runs the plan" in refused.stderr
+    assert "plan.jmx: weir's engine cannot run this plan exactly (2 HTTP samplers):" in refused.stderr
+    assert "OnceOnlyController 1, first at line 4 ('Once'): the engine does not support this element" in refused.stderr
+    assert "try: run the plan with JMeter" in refused.stderr
 
 
 @pytest.mark.parametrize(

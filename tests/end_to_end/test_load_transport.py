@@ -129,7 +129,7 @@ def test_a_unix_socket_and_redirects(weir: Weir, nginx: Nginx) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["requests"]["ok"] > 0
     moved = json.loads(weir("load", f"{nginx.https}/old", "--insecure", "-c", "2", "-d", "300ms", "--json", "-").stdout)
-    assert "redirects; they are not followed" in " ".join(moved["verdict"]["reasons"])
+    assert "redirects, which weir does not follow" in " ".join(moved["verdict"]["reasons"])
 
 
 def test_a_connection_for_each_request_from_addresses_of_choice(weir: Weir, serve: Callable[..., str]) -> None:
