@@ -287,7 +287,9 @@ class LoadSpec:
             return
         waits = {
             names["keep_alive"]: not self.keep_alive,
-            f"{names['scenario']} with cookies, extraction, a pause, or users that leave": _needs_responses(self.scenario),
+            f"{names['scenario']} with cookies, extraction, a pause, or users that leave": _needs_responses(
+                self.scenario
+            ),
             f"users over time, {names['think']}, {names['loops']} or {names['pace_s']}": isinstance(load, ClosedLoad)
             and not load.is_plain,
             names["loops"]: isinstance(load, OpenLoad) and load.session is not None,

@@ -10,17 +10,6 @@ import pytest
 from tests.end_to_end.conftest import Weir
 from weir.store import RunReader
 
-LOCUST = """
-from locust import HttpUser, task, constant
-
-class Asks(HttpUser):
-    wait_time = constant(0.01)
-
-    @task
-    def ask(self):
-        for number in range(3):
-            self.client.post(f"/{number}", json={"number": number})
-"""
 JMX = Path(__file__).parents[2] / "studies/jmeter/mvc-vs-webflux-ping.jmx"
 
 
@@ -28,18 +17,6 @@ def load_line(text: str) -> list[str]:
     """Returns the line `weir load …` from the comment at the top."""
     (line,) = (line for line in text.splitlines() if line.startswith("# weir load "))
     return shlex.split(line.removeprefix("# weir "))
-
-
-def test_a_locustfile_runs_as_a_scenario(tmp_path: Path, weir: Weir, serve: Callable[..., str]) -> None:
-    (tmp_path / "locustfile.py").write_text(LOCUST)
-    done = weir("convert", "locust", "--host", f"http://{serve('echo')}", "-u", "4", "-r", "4", "-t", "20s")
-    assert done.returncode == 0, done.stderr
-    (tmp_path / "scenario.toml").write_text(done.stdout)
-    done = weir(*load_line(done.stdout), "-n", "60", "--json", "-")
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    assert result["requests"]["ok"] == result["requests"]["intended"] == 60
-    assert sum(step["ok"] for step in result["steps"].values()) == 60
 
 
 def test_a_test_plan_runs_as_a_scenario(tmp_path: Path, weir: Weir, serve: Callable[..., str]) -> None:
@@ -81,22 +58,6 @@ def test_a_command_line_runs_as_weir_load_and_as_a_study(
     # Two trials, and further ones that were tried again.
     assert len(counts) >= 2
     assert set(counts) == {requests}
-
-
-def test_what_cannot_be_said_ends_with_2_unless_it_is_to_be_left_out(tmp_path: Path, weir: Weir) -> None:
-    (tmp_path / "locustfile.py").write_text(f"{LOCUST}\n    def on_start(self):\n        pass\n")
-    words = ["locust", "--host", "http://127.0.0.1:1"]
-    done = weir("convert", *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "weir: locust: found 1 parts that weir cannot convert:\n  locustfile.py:12: found on_start()" in done.stderr
-    assert "try: add --ignore-unsupported to leave out these parts" in done.stderr
-    done = weir("convert", *words, "--ignore-unsupported")
-    assert done.returncode == 0, done.stderr
-    assert "# - left out: locustfile.py:12: found on_start()" in done.stdout
-    done = weir("convert", "script.js")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "found 'script.js', a k6 script, expected one of wrk, wrk2, hey, ab, jmx, locust" in done.stderr
-    assert "try: k6 run" in done.stderr
 
 
 def test_a_recording_runs_as_a_scenario_with_its_token_and_a_secret_of_the_environment(

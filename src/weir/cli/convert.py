@@ -18,10 +18,10 @@ from weir.compat.study_export import build_study, format_scenario, list_study_no
 from weir.model.errors import UsageError
 from weir.model.sanitize import sanitize
 
-_FILES = ("jmx", "locust", *converters.RECORDS)
+_FILES = ("jmx", *converters.RECORDS)
 """Forms of files. The other tools have only command lines."""
 _ALIASES = {"jmeter": "jmx"}
-_OURS = ("--study", "--command", "--ignore-unsupported")
+_OURS = ("--study", "--command")
 """Flags of `weir convert` that may also follow the name of a form, because no form has such flags."""
 _SCENARIO_FILE = "scenario.toml"
 
@@ -37,14 +37,11 @@ def convert(
         list[str],
         Argument(
             metavar="TOOL...",
-            help="har, openapi, postman, jmx or locust, and a file. Or wrk, wrk2, hey or ab, and the tool's arguments.",
+            help="har, openapi, postman or jmx, and a file. Or wrk, wrk2, hey or ab, and the tool's arguments.",
         ),
     ],
     study: Annotated[bool, Option("--study", help="Print a study, even if users send several requests.")] = False,
     command: Annotated[bool, Option("--command", help="Print only the command line of weir load.")] = False,
-    ignore_unsupported: Annotated[
-        bool, Option("--ignore-unsupported", help="Leave out parts that weir cannot convert. Default: exit with 2.")
-    ] = False,
     out: Annotated[
         str | None, Option("-o", "--out", metavar="FILE", help="Write to this new file instead of standard output.")
     ] = None,
@@ -57,13 +54,12 @@ def convert(
 
     weir convert postman FILE [-e ENVIRONMENT] [--var NAME=VALUE] [--host HOST] [--with deletes]
 
-    Write weir's flags before the name of another tool. If a part cannot be converted, weir lists the part and exits
-    with 2.
+    Write weir's flags before the name of another tool.
 
     Example: weir convert har shop.har -o shop.toml
     """
     tool, arguments = _split(words)
-    asked = {flag for flag, given in zip(_OURS, (study, command, ignore_unsupported), strict=True) if given}
+    asked = {flag for flag, given in zip(_OURS, (study, command), strict=True) if given}
     if tool in _FILES:
         asked |= set(_OURS) & set(arguments)
         arguments = [argument for argument in arguments if argument not in _OURS]
@@ -78,10 +74,6 @@ def convert(
     except ToolExit as exit_:
         print(exit_.text, end="")
         return
-    if found.gaps and "--ignore-unsupported" not in asked:
-        listed = "\n".join(f"  {gap}" for gap in found.gaps)
-        problem = f"{tool}: found {len(found.gaps)} parts that weir cannot convert:\n{listed}"
-        raise UsageError(problem, hint="add --ignore-unsupported to leave out these parts")
     text = _format(found, shlex.join([tool, *shown]), asked, out or _SCENARIO_FILE)
     if out is not None:
         for note in found.notes[:2] if tool in converters.RECORDS else ():
@@ -104,12 +96,11 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
         except ValueError as error:
             raise UsageError(f"TOOL: found {words[0]!r}, expected a command line: {error}") from None
     name, known = Path(words[0]).name, ", ".join(converters.TOOLS)
-    if name == "k6" or name.endswith(".js"):
-        script = next((word for word in words if word.endswith(".js")), "script.js")
-        raise UsageError(
-            f"TOOL: found {words[0]!r}, a k6 script, expected one of {known}: weir cannot read JavaScript",
-            hint=f"k6 run --summary-export k6.json {script}, then weir audit k6.json to check the report",
-        )
+    for runner, suffix, run in (("k6", ".js", "k6 run"), ("locust", ".py", "locust -f")):
+        if name == runner or name.endswith(suffix):
+            script = next((word for word in words if word.endswith(suffix)), f"script{suffix}")
+            problem = f"TOOL: found {words[0]!r}, a script, expected one of {known}: {runner} runs its own scripts"
+            raise UsageError(problem, hint=f"weir {run} {script}")
     tool = _ALIASES.get(name, name)
     if tool not in converters.TOOLS:
         hint = f"weir convert har {words[0]}" if name.endswith(".har") else "weir convert --help"
@@ -142,7 +133,6 @@ def _format(found: Conversion, source: str, asked: set[str], scenario_file: str)
         command = replace(spec, scenario={}, scenario_file=scenario_file).to_command()
         text = f"# {command}\n{format_scenario(scenario)}"
     lines = [f"Made by weir convert of: {source}", *(f"- {note}" for note in notes)]
-    lines += [f"- left out: {gap}" for gap in found.gaps]
     return "".join(f"# {sanitize(line)}\n" for line in lines) + text
 
 

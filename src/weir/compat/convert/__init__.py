@@ -1,4 +1,4 @@
-"""Converts command lines, test plans, locustfiles, recordings, API descriptions and collections into weir loads."""
+"""Converts command lines, test plans, recordings, API descriptions and collections into weir loads."""
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -7,7 +7,7 @@ from weir.compat.convert.conversion import Conversion
 
 RECORDS = ("har", "openapi", "postman")
 """The forms of files that describe requests, but no load."""
-_MODULES = dict.fromkeys(("wrk", "wrk2", "hey", "ab"), "command_line") | {"jmx": "jmx", "locust": "locustfile"}
+_MODULES = dict.fromkeys(("wrk", "wrk2", "hey", "ab"), "command_line") | {"jmx": "jmx"}
 _MODULES |= {form: form for form in RECORDS}
 TOOLS = tuple(_MODULES)
 """The tools and the forms of files that weir can convert."""

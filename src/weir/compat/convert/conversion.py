@@ -1,4 +1,4 @@
-"""Another tool's load as a weir load, with a list of the parts that weir cannot express."""
+"""Another tool's load as a weir load."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -8,19 +8,6 @@ from typing import NoReturn
 from weir.load_spec import LoadSpec
 from weir.model.errors import UsageError
 from weir.scenario import Scenario
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A part of another tool's load that weir cannot express."""
-
-    where: str
-    """The place of the part: a file with a line, such as `locustfile.py:12`, or only a file."""
-    what: str
-    """The problem, such as `found …, expected …`."""
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +22,6 @@ class Conversion:
     """The content of the scenario's CSV files, by file name."""
     notes: Sequence[str] = ()
     """A sentence, without a full stop, for each difference between the tool's load and weir's load."""
-    gaps: Sequence[Gap] = ()
-    """The parts of the tool's load that `spec` and `scenario` lack."""
 
 
 class ArgumentParser(argparse.ArgumentParser):

@@ -1,9 +1,10 @@
 """Converts one thread group of a JMeter test plan (.jmx) into a weir load. `weir.compat.jmx` reads the plan."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from weir.compat.convert.conversion import ArgumentParser, Conversion, Gap
+from weir.compat.convert.conversion import ArgumentParser, Conversion
 from weir.compat.jmx.native import list_native_loads
 from weir.compat.jmx.read import read_plan
 from weir.model.errors import UsageError
@@ -12,7 +13,7 @@ _USAGE = "weir convert jmx PLAN.jmx -Jthreads=100"
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
-    """Returns the load of one thread group in a test plan: of the group in `--only NAME`, or of the first group."""
+    """Returns the load of one thread group in a test plan: of the group in `--only NAME`, or of the only group."""
     parser = ArgumentParser(tool, _USAGE)
     parser.add_argument("files", nargs="*")
     parser.add_argument("-t", "--testfile", dest="more_files", action="append", default=[])
@@ -31,13 +32,12 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
     listed_names = ", ".join(names)
     if given.only is not None and given.only not in names:
         raise UsageError(f"--only: found {given.only!r}, expected one of the thread groups: {listed_names}")
-    gaps = []
     if given.only is None and len(natives) > 1:
-        found = f"found {len(natives)} thread groups, expected one"
-        gaps.append(Gap(files[0], f"{found}; --only NAME chooses one of: {listed_names}"))
+        found = f"found {len(natives)} thread groups ({listed_names}), expected one"
+        raise UsageError(f"{files[0]}: {found}", hint=f"weir convert jmx {files[0]} --only {shlex.quote(names[0])}")
     native = natives[0 if given.only is None else names.index(given.only)]
     note = "JMeter waits before a request, weir after a response: a wait becomes the pause of the previous step"
-    return Conversion(spec=native.spec, scenario=native.scenario, files=native.files, gaps=gaps, notes=[note])
+    return Conversion(spec=native.spec, scenario=native.scenario, files=native.files, notes=[note])
 
 
 def _parse_property(text: str) -> tuple[str, str]:
