@@ -37,7 +37,7 @@ pub enum HttpError {
     ChunkEnd,
     /// Chunk extensions or trailers are longer than [`MAX_HEAD_BYTES`].
     TrailersTooLarge,
-    /// 101: the server changes to a protocol that nobody asked for.
+    /// 101: the server changes to a protocol that the client did not request.
     Upgrade,
 }
 

@@ -11,7 +11,7 @@ use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use weir_http::Http1;
 use weir_net::tls::{Client, TlsDriver};
 use weir_net::{Backend as NetBackend, Driver, EpollDriver, Errno, Stamping, UringDriver};
-use weir_plan::{Backend, Plan, Until};
+use weir_plan::{Backend, Plan, Protocol, Until};
 use weir_record::{
     BestSecond, CHECK_INTERVAL_NS, Event, Hello, Interval, IntervalMerger, IntervalPart, Record,
     SCHEMA, Slowest, StallDetector,
@@ -243,7 +243,7 @@ fn run_over<D: Driver>(
             Requests::Scenario(Box::new(script))
         }
     };
-    let mut thread = LoadThread::<D, Http1>::new(Parts {
+    let parts = Parts {
         driver,
         endpoints: prepared.endpoints.clone(),
         keep_alive: plan.keep_alive,
@@ -254,7 +254,10 @@ fn run_over<D: Driver>(
         workload: Workload::new(requests, Demand::new(plan, shard)),
         recorder,
         wait: WaitStrategy::of(plan),
-    });
+    };
+    let mut thread = match plan.protocol {
+        Protocol::Http1 => LoadThread::<D, Http1>::new(parts),
+    };
     let opened = thread.open(stop).map_err(LoadError::System)?;
     let _ = messages.send(Message::Opened(opened));
     // The sender is dropped instead when the load is given up.

@@ -1,4 +1,4 @@
-//! A request to end a load early, from whoever hears of a reason: a signal, a closed input, a reader that has gone.
+//! A request to end a load early: by a signal, a closed input, or a reader that has gone.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -9,7 +9,7 @@ const SIGNAL: u8 = 1;
 const INPUT: u8 = 2;
 const FIRST_FAILURE: u8 = 3;
 
-/// Shared by the load and those who may end it. Load threads look at it at least every 20 ms.
+/// Shared by the load and the threads that may end it. Load threads look at it at least every 20 ms.
 #[derive(Debug, Default)]
 pub struct Stop(AtomicU8);
 

@@ -19,7 +19,7 @@ use crate::linger::Lingering;
 use crate::socket::{connect_error, start_connecting};
 use crate::{Backend, Driver, Endpoint, Event, Payload, Slot, Wait};
 
-/// A payload up to this size fits into any socket's send buffer, so that nobody needs to know when it was taken.
+/// A payload up to this size fits into any socket's send buffer, so its completion is not needed.
 const SMALL_BYTES: usize = 16 * 1024;
 /// The kernel takes no more bytes in one send. Connections that would send more fail.
 const MAX_SEND_BYTES: usize = u32::MAX as usize;

@@ -59,6 +59,9 @@ pub struct Plan {
     /// TLS settings for an `https://` target.
     #[serde(default)]
     pub tls: Option<Tls>,
+    /// Protocol of the requests.
+    #[serde(default)]
+    pub protocol: Protocol,
     /// Whether connections are reused. If false, each request makes its own connection.
     #[serde(default = "default_keep_alive")]
     pub keep_alive: bool,
@@ -159,6 +162,15 @@ fn default_slowest() -> usize {
 pub enum Until {
     /// The first failed request.
     FirstFailure,
+}
+
+/// Protocol of the requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    #[serde(rename = "http/1.1")]
+    Http1,
 }
 
 /// Back end of the sockets.

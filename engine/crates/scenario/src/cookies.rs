@@ -9,7 +9,7 @@ const MAX_COOKIES: usize = 64;
 /// A longer name and value are not kept.
 const MAX_BYTES: usize = 4096;
 
-/// See the module's description.
+/// The cookies of one user.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Jar {
     /// Longer paths first, older ones first among equals: the order of sending (section 5.4).

@@ -71,7 +71,7 @@ struct Owned {
     note: u32,
 }
 
-/// See the module's description.
+/// A ring of one thread, with its receive buffers and the memory of copied sends.
 pub(super) struct Ring {
     ring: IoUring,
     completed: Vec<Completed>,
@@ -80,7 +80,7 @@ pub(super) struct Ring {
     /// Which of them the kernel has done with.
     free_owned: Vec<u32>,
     /// The receive buffers. A pointer and no reference: the kernel writes into every buffer that it was given, and a reference
-    /// would promise that nobody does.
+    /// would promise the opposite.
     buffers: NonNull<[u8; BUFFER_BYTES]>,
     buffer_count: usize,
     /// What messages are to look like, where they are asked for instead of their bytes alone. Leaked: the kernel reads it when a
@@ -215,7 +215,7 @@ impl Ring {
         );
     }
 
-    /// A copy was sent, or failed to be: its memory may be used again. Gives the sender's note.
+    /// A copy was sent or has failed, so its memory can be used again. Returns the sender's note.
     pub(super) fn free_owned(&mut self, number: u32) -> u32 {
         self.free_owned.push(number);
         self.owned[number as usize].note
@@ -276,7 +276,7 @@ impl Ring {
         if let Some(error) = self.submit_error.take() {
             return Err(error);
         }
-        // `push` may have taken completions that nobody has read yet.
+        // `push` may have taken completions that were not read yet.
         self.completed.drain(..self.position);
         self.position = 0;
         let entered = self.call(if self.completed.is_empty() {
