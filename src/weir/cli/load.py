@@ -12,8 +12,6 @@ import typer
 from typer import Argument, Option
 
 from weir.cli import options
-from weir.cli.load_page import live_load
-from weir.cli.load_recording import LoadRecording, choose_file, choose_interval
 from weir.cli.load_source import ClusterFlags, load_and_services
 from weir.cli.load_summary import summary_text
 from weir.cli.output import at_terminal, print_lines, say, teller, write_json
@@ -27,9 +25,7 @@ from weir.model.load_observer import LoadObserver, LoadObservers
 from weir.model.records import BUSY_FRACTION, LOST_AGENT, LoadEvent, LoadStarted, LoadSummary
 from weir.model.resources import StackResources
 from weir.objective import AbortWatch, Condition, judge, parse_abort_condition, parse_objective
-from weir.observe.resource_usage import compute_stack_resources
 from weir.observe.watch import Watch
-from weir.store.histogram_log import HistogramLog
 
 _NULL_SERVER_S = 1.0
 
@@ -95,9 +91,14 @@ def load(
         problem = f"found {','.join(given['bind'])} together with --cluster, expected one: agents have other addresses"
         raise UsageError(f"--bind: {problem}", hint="leave out --bind: an agent connects from its node's address")
     plan = read_flags(tuple(urls), given).to_plan()
-    file = None if out is None else choose_file(out)
+    file = None
+    if out is not None:
+        # Late imports here and below: most loads are not kept, watched or shown, and the run file and numpy take long to import.
+        from weir.cli.load_recording import choose_file, choose_interval
+
+        file, plan = choose_file(out), choose_interval(plan)
     request = _Request(
-        plan if file is None else choose_interval(plan),
+        plan,
         file,
         hdr,
         watch or [],
@@ -147,10 +148,20 @@ def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackR
     plan, stop = request.plan, StopSwitch()
     abort = AbortWatch(request.abort_conditions, stop.stop)
     with ExitStack() as stack:
-        log = stack.enter_context(HistogramLog(request.hdr)) if request.hdr else None
-        recording = stack.enter_context(LoadRecording(request.file, plan, sys.argv[1:])) if request.file else None
+        log = recording = board = None
+        if request.hdr:
+            from weir.store.histogram_log import HistogramLog
+
+            log = stack.enter_context(HistogramLog(request.hdr))
+        if request.file is not None:
+            from weir.cli.load_recording import LoadRecording
+
+            recording = stack.enter_context(LoadRecording(request.file, plan, sys.argv[1:]))
         shown = stack.enter_context(ExitStack())
-        board = shown.enter_context(live_load(plan, listen=request.listen)) if request.live else None
+        if request.live:
+            from weir.cli.load_page import live_load
+
+            board = shown.enter_context(live_load(plan, listen=request.listen))
         view = shown.enter_context(LiveView(plan)) if at_terminal() and not request.quiet else None
         first = _StartAndEvents(teller(quiet=request.quiet or view is not None))
         recorder = None if recording is None else recording.recorder
@@ -164,6 +175,8 @@ def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackR
         if watch is not None:
             watch.close()
             if first.started is not None:
+                from weir.observe.resource_usage import compute_stack_resources
+
                 start_ns = first.started.start_monotonic_ns
                 end_ns = start_ns + int(end.summary.duration_s * 1e9)
                 resources = compute_stack_resources(watch.samples, start_ns=start_ns, end_ns=end_ns, stack_cpus=())
