@@ -135,7 +135,6 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     }
 
     // A request is due: at once for a free user of a closed loop, by the clock for arrivals and for users with a time of their own.
-
     /// Sends what is due by the clock. What is due after the end of the load is not sent, however late this call is.
     #[inline]
     fn send_due(&mut self, now: u64) -> bool {
@@ -215,9 +214,12 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             return self.go_on_closed(slot, now);
         }
         loop {
-            match self.next(slot, now) {
-                Next::Send(intended_ns) => self.write(slot, intended_ns, now),
-                next => return self.rest(slot, next),
+            let next = self.next(slot, now);
+            let Next::Send(intended_ns) = next else {
+                return self.rest(slot, next);
+            };
+            if !self.write(slot, intended_ns, now) {
+                return self.rest(slot, Next::Wait);
             }
             if !self.in_flight.has_room(slot) {
                 return self.flush(slot);
@@ -283,14 +285,15 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Writes a request behind the others of its connection. Rows may have run out: then nothing is due any more.
+    /// Writes a request behind the others of its connection. Returns whether there was one: if rows have run out, nothing becomes due any
+    /// more.
     #[inline(always)]
-    fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) {
+    fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) -> bool {
         let user = UserId::on(slot);
         let Some(prepared) = self.workload.write(user, &mut self.driver) else {
             self.workload.end();
             self.recorder.unrendered += 1;
-            return;
+            return false;
         };
         let request = InFlightRequest::written(intended_ns, prepared, now);
         let id = self.in_flight.push(slot, request);
@@ -299,6 +302,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
         self.connections.use_for_request(slot);
         self.recorder.sent(prepared.bytes);
+        true
     }
 
     /// Sends the written requests of a pipelined connection together.

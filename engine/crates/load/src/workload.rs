@@ -217,8 +217,9 @@ impl Workload {
     /// Sends the next request of a user. On a pipelined connection [`Self::flush`] sends it. Returns `None` if rows have run out.
     #[inline(always)]
     pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<Prepared> {
-        self.written += 1;
-        self.requests.write(user, driver)
+        let prepared = self.requests.write(user, driver)?;
+        self.written = self.written.wrapping_add(1);
+        Some(prepared)
     }
 
     /// Sends the requests of a pipelined connection that were written since the last call.

@@ -195,6 +195,9 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             any = true;
         }
         while let Some(slot) = self.connections.next_timed_out(now) {
+            if self.recorder.first_failure.is_some() {
+                return any;
+            }
             let failure = ConnectFailure {
                 errno: Errno::TIMEDOUT,
                 text: None,

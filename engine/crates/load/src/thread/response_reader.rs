@@ -35,6 +35,8 @@ pub(super) enum Reception {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Detail {
     Http(HttpError),
+    /// As `Http`, found at the end of the stream.
+    HttpAtEnd(HttpError),
     /// So many bytes came behind the last response.
     Surplus(usize),
     Closed(&'static str),
@@ -43,7 +45,7 @@ pub(super) enum Detail {
 impl fmt::Display for Detail {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Http(error) => error.fmt(formatter),
+            Self::Http(error) | Self::HttpAtEnd(error) => error.fmt(formatter),
             Self::Surplus(bytes) => {
                 write!(
                     formatter,
@@ -106,6 +108,7 @@ impl<P: Protocol> ResponseReader<'_, P> {
             request.received_bytes += used as u64;
             rest = &rest[used..];
             if !rest.is_empty() && self.in_flight.count(self.slot) == 1 {
+                self.in_flight.get(id).received_bytes += rest.len() as u64;
                 return Reception::Broken(ErrorKind::Protocol, Detail::Surplus(rest.len()));
             }
             reception = self.complete(id, response, arrival_ns);
@@ -138,7 +141,7 @@ impl<P: Protocol> ResponseReader<'_, P> {
                 };
                 Reception::Broken(ErrorKind::Reset, Detail::Closed(detail))
             }
-            Err(error) => Reception::Broken(ErrorKind::Protocol, Detail::Http(error)),
+            Err(error) => Reception::Broken(ErrorKind::Protocol, Detail::HttpAtEnd(error)),
         }
     }
 
@@ -178,8 +181,10 @@ impl<P: Protocol> ResponseReader<'_, P> {
             self.workload.user_failed(user);
             let workload = &*self.workload;
             let detail = || workload.describe(wrong);
-            let (kind, at_ns) = (ErrorKind::Check, request.last_byte_ns);
-            if self.recorder.fail(kind, at_ns, self.window, detail) {
+            if self
+                .recorder
+                .fail(ErrorKind::Check, self.now, self.window, detail)
+            {
                 return Reception::FirstFailure;
             }
         }
