@@ -11,14 +11,7 @@ import pytest
 from tests.compat.jmx.conftest import Read
 from tests.support.jmx import assertion, get, group, plan
 from tests.support.load_summary import load_end
-from weir.compat.jmx.jtl import (
-    AGGREGATE_COLUMNS,
-    JTL_COLUMNS,
-    SUMMARY_COLUMNS,
-    summarize_labels,
-    write_jtl,
-    write_report,
-)
+from weir.compat.jmx.jtl import JTL_COLUMNS, write_jtl
 from weir.compat.jmx.native import list_native_loads
 from weir.compat.jmx.samples import GroupLog, Samples, collect_samples, judge_redirects
 from weir.compat.jmx.summariser import Summariser
@@ -152,54 +145,21 @@ def test_rows_of_all_groups_come_in_the_order_of_their_ends_and_count_the_thread
     ]  # fmt: skip
 
 
-def test_no_requests_are_no_rows_and_tables_of_zeros(read: Read) -> None:
+def test_no_requests_are_no_rows(read: Read) -> None:
     samples = ran(read, group(get()), logs=[log()])
     assert jtl(samples) == []
-    assert write_report(SUMMARY_COLUMNS, summarize_labels(samples)).splitlines()[1:] == [
-        "TOTAL,0,0,0,0,0.00,0.000%,0.00000,0.00,0.00,0.0"
-    ]
-    assert len(next(csv.reader(write_report(AGGREGATE_COLUMNS, summarize_labels(samples)).splitlines()[1:]))) == len(
-        AGGREGATE_COLUMNS
-    )
-
-
-def test_the_tables_have_a_row_for_each_label_and_one_for_all(read: Read) -> None:
-    slow = [{"due": 100 * n, "last": 100 * n + n + 1, "user": n} for n in range(10)]
-    requests = log(*slow, {"due": 1000, "last": 2024, "step": 1, "outcome": "check", "status": 500})
-    rows = summarize_labels(ran(read, group(get("a"), get("b"), threads=10), logs=[requests]))
-    assert list(csv.reader(write_report(SUMMARY_COLUMNS, rows).splitlines())) == [
-        list(SUMMARY_COLUMNS),
-        ["a", "10", "6", "1", "10", "2.87", "0.000%", "10.98901", "1.07", "0.54", "100.0"],
-        ["b", "1", "1024", "1024", "1024", "0.00", "100.000%", "0.97656", "0.10", "0.05", "100.0"],
-        ["TOTAL", "11", "98", "1", "1024", "292.81", "9.091%", "5.43478", "0.53", "0.27", "100.0"],
-    ]
-    aggregate = list(csv.DictReader(write_report(AGGREGATE_COLUMNS, rows).splitlines()))
-    assert tuple(aggregate[0]) == AGGREGATE_COLUMNS
-    assert [aggregate[0][name] for name in ("Median", "90% Line", "95% Line", "99% Line", "Min", "Max")] == [
-        "5",
-        "9",
-        "10",
-        "10",
-        "1",
-        "10",
-    ]
 
 
 def test_what_is_written_is_read_by_the_audit(read: Read) -> None:
     samples = ran(read, group(get()), logs=[log(*({"due": 10 * n, "last": 10 * n + 5} for n in range(20)))])
     text = io.StringIO()
     write_jtl(samples, text, with_header=True)
-    for report in (
-        text.getvalue(),
-        write_report(SUMMARY_COLUMNS, summarize_labels(samples)),
-        write_report(AGGREGATE_COLUMNS, summarize_labels(samples)),
-    ):
-        results = read_report(report, "weir's")
-        assert results is not None
-        (result,) = results
-        assert (result.tool, result.requests) == ("JMeter", 20)
-        assert result.mean_s is not None
-        assert result.mean_s.value == pytest.approx(0.005)
+    results = read_report(text.getvalue(), "weir's")
+    assert results is not None
+    (result,) = results
+    assert (result.tool, result.requests) == ("JMeter", 20)
+    assert result.mean_s is not None
+    assert result.mean_s.value == pytest.approx(0.005)
 
 
 def interval(end_s: float, times_ms: list[float], failed: int = 0) -> Interval:

@@ -1,15 +1,11 @@
-"""JMeter's tables of samples: the JTL with a row for each request, and the summary and aggregate reports."""
+"""JMeter's table of samples (JTL): a row for each request."""
 
 import csv
-import io
-import math
 from http import HTTPStatus
 from typing import TextIO
 
-import numpy as np
-
 from weir.compat.jmx.references import write_original
-from weir.compat.jmx.samples import Samples, Table
+from weir.compat.jmx.samples import Samples
 from weir.compat.jmx.test_plan import Assertion, Sampler
 from weir.model.request_log import OUTCOMES
 
@@ -17,15 +13,10 @@ JTL_COLUMNS = (
     "timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "dataType", "success",
     "failureMessage", "bytes", "sentBytes", "grpThreads", "allThreads", "URL", "Latency", "IdleTime", "Connect",
 )  # fmt: skip
-SUMMARY_COLUMNS = (
-    "Label", "# Samples", "Average", "Min", "Max", "Std. Dev.", "Error %", "Throughput", "Received KB/sec",
-    "Sent KB/sec", "Avg. Bytes",
-)  # fmt: skip
 AGGREGATE_COLUMNS = (
     "Label", "# Samples", "Average", "Median", "90% Line", "95% Line", "99% Line", "Min", "Max", "Error %",
     "Throughput", "Received KB/sec", "Sent KB/sec",
 )  # fmt: skip
-_PERCENTS = {"Median": 50, "90% Line": 90, "95% Line": 95, "99% Line": 99}
 _ROWS_AT_A_TIME = 50_000
 _EXCEPTIONS = {
     "connect": ("org.apache.http.conn.HttpHostConnectException", "Connection failed"),
@@ -75,48 +66,3 @@ def _describe_failure(assertion: Assertion) -> str:
     if assertion.any_is_enough:
         return "".join(f"{failed} something using /{text}/\t" for text in assertion.texts)
     return f"{failed} {'not ' if assertion.is_negated else ''}to {_VERBS[assertion.comparison]} /{assertion.texts[0]}/"
-
-
-def summarize_labels(samples: Samples) -> list[dict[str, str]]:
-    """Returns the rows of the summary and aggregate reports: one for each label in the plan's order, then TOTAL."""
-    labels = [[sampler.name for sampler in native.group.samplers] for native in samples.groups]
-    names = list(dict.fromkeys(name for steps in labels for name in steps))
-    offsets = np.cumsum([0, *(len(steps) for steps in labels[:-1])])
-    numbers = np.array([names.index(name) for steps in labels for name in steps])
-    label = numbers[offsets[samples.rows["group"]] + samples.rows["step"]]
-    parts = ((name, samples.rows[label == number]) for number, name in enumerate(names))
-    return [*(_summarize(name, part) for name, part in parts if len(part)), _summarize("TOTAL", samples.rows)]
-
-
-def _summarize(label: str, rows: Table) -> dict[str, str]:
-    count = len(rows)
-    # Without samples, all figures are 0.
-    times = np.sort(rows["elapsed_ms"]) if count else np.zeros(1, np.int64)
-    length_s = float(rows["ended_ns"].max() - rows["started_ns"].min()) / 1e9 if count else 0.0
-    received, sent = int(rows["received_bytes"].sum()), int(rows["sent_bytes"].sum())
-    per_s = 1 / length_s if length_s else 0.0
-    # As JMeter does, rounds the rank to the nearest whole number.
-    ranks = {name: max(1, math.floor(count * percent / 100 + 0.5)) for name, percent in _PERCENTS.items()}
-    return {
-        "Label": label,
-        "# Samples": str(count),
-        "Average": f"{times.mean():.0f}",
-        "Min": str(times[0]),
-        "Max": str(times[-1]),
-        "Std. Dev.": f"{times.std():.2f}",
-        **{name: str(times[rank - 1]) for name, rank in ranks.items()},
-        "Error %": f"{int(np.count_nonzero(rows['outcome'])) / (count or 1):.3%}",
-        "Throughput": f"{count * per_s:.5f}",
-        "Received KB/sec": f"{received / 1024 * per_s:.2f}",
-        "Sent KB/sec": f"{sent / 1024 * per_s:.2f}",
-        "Avg. Bytes": f"{received / (count or 1):.1f}",
-    }
-
-
-def write_report(columns: tuple[str, ...], rows: list[dict[str, str]]) -> str:
-    """Returns a report as CSV. `columns` are `SUMMARY_COLUMNS` or `AGGREGATE_COLUMNS`."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
