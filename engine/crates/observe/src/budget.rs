@@ -18,8 +18,8 @@ const NEW_WEIGHT: f64 = 0.2;
 pub type Limits = BTreeSet<&'static str>;
 
 /// The observer may not trace a process, which reading `syscall` needs.
-pub const WITHOUT_SYSCALL: &str = "The states of threads come from the kernel's functions (wchan), because syscall is not readable: sleeps by poll count \
-    as event waits, and reads of files, pipes and sockets are told apart less surely.";
+pub const WITHOUT_SYSCALL: &str = "The states of threads come from the kernel's functions (wchan), because syscall is not readable. Sleeps by poll \
+    count as event waits. Reads of files, pipes and sockets are harder to distinguish.";
 /// A process belongs to another user.
 pub const FOREIGN_PROCESS: &str = "The memory, bytes and thread states of some processes are not readable: they belong to another user.";
 /// The kernel has no CONFIG_SCHED_INFO.
