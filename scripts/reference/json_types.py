@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from dataclasses import fields
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -25,18 +26,16 @@ def described(schema: Schema, *modules: ModuleType, everywhere: Mapping[str, str
         definition["description"] = _as_json(inspect.getdoc(type_) or "")
         plain = [key for key, value in definition["properties"].items() if "$ref" not in str(value)]
         meanings = {key: everywhere[key] for key in plain if key in everywhere} | attribute_docs(type_)
-        _describe(definition["properties"], meanings, getattr(type_, "model_fields", {}))
+        omitted = {one.name for one in fields(type_) if one.metadata.get("is_omitted")}
+        _describe(definition["properties"], meanings, omitted)
     return schema
 
 
-def _describe(properties: Schema, meanings: Mapping[str, str], fields: Mapping[str, Any]) -> None:
-    aliases = {field.alias: key for key, field in fields.items() if field.alias}
+def _describe(properties: Schema, meanings: Mapping[str, str], omitted: Set[str]) -> None:
     for key, value in properties.items():
-        name = aliases.get(key, key)
-        is_left_out = name in fields and fields[name].exclude_if is not None
-        if is_left_out:
+        if key in omitted:
             value["anyOf"] = [kind for kind in value["anyOf"] if kind != {"type": "null"}]
-        value["description"] = _as_json(meanings.get(name, ""), "left out" if is_left_out else "null")
+        value["description"] = _as_json(meanings.get(key, ""), "left out" if key in omitted else "null")
 
 
 def _as_json(text: str, none: str = "null") -> str:

@@ -33,7 +33,7 @@ process ids; the other keys are below.
 
 
 def page() -> str:
-    load = described(LoadSummary.model_json_schema(by_alias=True), records)
+    load = described(TypeAdapter(LoadSummary).json_schema(), records)
     server = described(TypeAdapter(StackResources).json_schema(), resources)
     return "\n".join(
         [

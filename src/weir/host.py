@@ -197,7 +197,7 @@ class Host(Closing):
 
     def sample(self) -> Sample:
         """Takes one sample with all memory figures, and returns this sample."""
-        return Sample.model_validate(self._ask("sample"))
+        return Sample.from_json(self._ask("sample"))
 
     def capabilities(self) -> Capabilities:
         """Tries all optional features on the host's machine, and returns the results."""
@@ -262,7 +262,7 @@ class Host(Closing):
                     self._changed.notify_all()
                 self.on_exit(ended)
             case "sample":
-                self.on_sample(Sample.model_validate(record))
+                self.on_sample(Sample.from_json(record))
 
     def _stream_ended(self) -> None:
         with self._lock:

@@ -1,6 +1,9 @@
 """weir's own loads are checked by the same laws as the reports of other tools."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -22,7 +25,7 @@ TIMES = Quantiles(
     mean=19_000, stdev=10_000, min=1_000, p50=15_000, p75=20_000, p90=30_000, p95=50_000, p99=100_000, max=200_000
 )
 SUMMARY = LoadSummary(
-    schema_number=1,
+    schema=1,
     target="http://127.0.0.1/",
     duration_s=10.0,
     requests=RequestCounts(
@@ -52,8 +55,10 @@ USED = StackResources(
 CLOSED = ClosedLoad(20)
 
 
-def laws(load: Load, changes: dict[str, object] | None = None, *, resources: StackResources | None = None) -> list[str]:
-    summary = SUMMARY.model_copy(update=changes)
+def laws(
+    load: Load, changes: Mapping[str, Any] = MappingProxyType({}), *, resources: StackResources | None = None
+) -> list[str]:
+    summary = replace(SUMMARY, **changes)
     return [violation.law for violation in find_violations(*build_reported_results(summary, load, resources, cpus=1))]
 
 
@@ -65,14 +70,14 @@ def test_a_load_that_can_be_breaks_no_law() -> None:
 @pytest.mark.parametrize(
     ("changes", "law"),
     [
-        ({"response_time_us": TIMES.model_copy(update={"mean": 20_100})}, "users = throughput × response time"),
-        ({"service_time_us": TIMES.model_copy(update={"p99": 25_000})}, "percentiles rise"),
+        ({"response_time_us": replace(TIMES, mean=20_100)}, "users = throughput × response time"),
+        ({"service_time_us": replace(TIMES, p99=25_000)}, "percentiles rise"),
         ({"throughput_rps": 990.0}, "requests = throughput × time"),
         ({"status": {"200": 10_000}}, "the statuses add up"),
         ({"status": {}}, "the statuses add up"),
         ({"errors": ErrorCounts(check=1, reset=2)}, "every request has one outcome"),
-        ({"requests": SUMMARY.requests.model_copy(update={"unsent": 6})}, "every request has one outcome"),
-        ({"requests": SUMMARY.requests.model_copy(update={"intended": 9_000})}, "every request has one outcome"),
+        ({"requests": replace(SUMMARY.requests, unsent=6)}, "every request has one outcome"),
+        ({"requests": replace(SUMMARY.requests, intended=9_000)}, "every request has one outcome"),
     ],
 )
 def test_each_part_of_a_summary_is_held_against_its_law(changes: dict[str, object], law: str) -> None:
@@ -80,7 +85,7 @@ def test_each_part_of_a_summary_is_held_against_its_law(changes: dict[str, objec
 
 
 def test_a_connection_has_one_request_at_a_time_in_an_open_load_too() -> None:
-    slow = TIMES.model_copy(update={"mean": 20_100})
+    slow = replace(TIMES, mean=20_100)
     assert laws(OpenLoad(1002.5, 20), {"response_time_us": slow}) == []
     assert laws(OpenLoad(1002.5, 20), {"service_time_us": slow}) == ["users = throughput × response time"]
 
@@ -109,7 +114,7 @@ def test_a_pause_that_the_end_cuts_off_is_not_held_against_a_load() -> None:
         "duration_s": 10.0002,
     }
     assert laws(ClosedLoad(20, Think(1.0, 1.0)), changes) == []
-    slow = quick.model_copy(update={"mean": 5_000, "max": 100_000, "stdev": 20_000})
+    slow = replace(quick, mean=5_000, max=100_000, stdev=20_000)
     assert "users = throughput × response time" in laws(
         ClosedLoad(20, Think(1.0, 1.0)), changes | {"response_time_us": slow}
     )
@@ -127,23 +132,22 @@ def test_a_ramp_of_users_who_leave_is_the_cap_of_its_throughput() -> None:
     times = Quantiles(
         mean=20_000, stdev=0, min=20_000, p50=20_000, p75=20_000, p90=20_000, p95=20_000, p99=20_000, max=20_000
     )
-    summary = SUMMARY.model_copy(
-        update={
-            "requests": counts,
-            "errors": ErrorCounts(),
-            "status": {"200": 1000},
-            "duration_s": 10.1,
-            "throughput_rps": 1000 / 10.1,
-            "response_time_us": times,
-            "service_time_us": times,
-        }
+    summary = replace(
+        SUMMARY,
+        requests=counts,
+        errors=ErrorCounts(),
+        status={"200": 1000},
+        duration_s=10.1,
+        throughput_rps=1000 / 10.1,
+        response_time_us=times,
+        service_time_us=times,
     )
     ramp = ClosedLoad(((0.0, 0.0), (10.0, 200.0)), requests_per_user=5)
     (violation,) = find_violations(*build_reported_results(summary, ramp))
     assert violation.kind == "capped"
     assert "200 users with 5 requests each" in violation.found
     # A load that was stopped during its ramp had only the users until then.
-    stopped, *_ = build_reported_results(summary.model_copy(update={"duration_s": 5.0}), ramp)
+    stopped, *_ = build_reported_results(replace(summary, duration_s=5.0), ramp)
     assert (stopped.users, stopped.ramp_s) == (100, 5.0)
     # Users who leave and come back are no ramp.
     there_and_back = ClosedLoad(((0.0, 0.0), (5.0, 200.0), (10.0, 0.0)), requests_per_user=5)

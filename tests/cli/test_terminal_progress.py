@@ -34,7 +34,7 @@ def interval(
     for time_ms in times_ms:
         histogram.add(int(time_ms * 1e6))
     kinds = errors or ErrorCounts()
-    failed = sum(kinds.model_dump().values())
+    failed = sum(kinds.occurred.values())
     return Interval(
         index=index, start_s=index / 10, end_s=(index + 1) / 10, due=0, sent=0, completed=len(times_ms), ok=len(times_ms), failed=failed,
         errors=kinds, in_flight=3, queued=queued, oldest_age_us=1500.0,

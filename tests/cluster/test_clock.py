@@ -1,6 +1,7 @@
 """Tests the offset between the clocks of two machines."""
 
 import random
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +28,7 @@ def test_the_offset_is_never_further_off_than_it_says(offset_ns: int, ways_ns: l
 
 def test_a_reading_of_a_node_is_one_of_this_machines_clock_and_says_nothing_of_the_node() -> None:
     cpu = CpuSample(cpu=0, user_s=1, system_s=1, idle_s=1, iowait_s=0, irq_s=0, softirq_s=0, steal_s=0)
-    there = sample(7.0, group("delay", tier="delay", cpu_s=0.5)).model_copy(update={"cpus": [cpu]})
+    there = replace(sample(7.0, group("delay", tier="delay", cpu_s=0.5)), cpus=[cpu])
     here = convert_sample(there, "10.0.0.3", Clock(offset_ns=2_000_000_000, error_ns=100))
     assert here.t_ns == 5_000_000_000
     assert [(one.name, one.tier, one.cpu_user_s) for one in here.groups] == [("delay@10.0.0.3", "delay", 0.5)]

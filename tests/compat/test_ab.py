@@ -3,6 +3,7 @@ real ab."""
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -244,7 +245,7 @@ def test_answers_that_never_came_have_abs_exit_code() -> None:
 
 
 def test_ctrl_c_has_abs_exit_code() -> None:
-    end = load_end({"response_time": [MS]}).model_copy(update={"stopped": "signal"})
+    end = replace(load_end({"response_time": [MS]}), stopped="signal")
     assert ab("").choose_exit_code(LoadResult(end)) == 1
 
 

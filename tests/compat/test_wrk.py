@@ -31,12 +31,10 @@ def wrk2(line: str) -> WrkFrontEnd:
 
 
 def interval(index: int, completed: int, length_s: float = 0.1) -> Interval:
-    return Interval.model_validate(
-        {
+    return Interval.from_json({
             "index": index, "start_s": index / 10, "end_s": index / 10 + length_s, "due": 0, "sent": 0, "completed": completed,
             "ok": completed, "failed": 0, "errors": {}, "in_flight": 0, "oldest_age_us": 0.0, "response_time_us": {}, "histogram": "",
-        }
-    )  # fmt: skip
+        })  # fmt: skip
 
 
 def result(times_us: Sequence[int] = (), rates: Sequence[int] = (), **changes: Any) -> LoadResult:

@@ -162,8 +162,8 @@ def test_threads_per_request_are_no_event_loop(tmp_path: Path) -> None:
 def test_a_busy_generator_is_named_before_the_stack(tmp_path: Path) -> None:
     def change(_: str, __: int, result: TrialResult) -> TrialResult:
         assert result.summary is not None
-        generator = result.summary.generator.model_copy(update={"busy_fraction": 0.97})
-        return replace(result, summary=result.summary.model_copy(update={"generator": generator}))
+        generator = replace(result.summary.generator, busy_fraction=0.97)
+        return replace(result, summary=replace(result.summary, generator=generator))
 
     found = only(tmp_path, replace(STUDY, stacks=(replace(SANIC, cpu_us_per_request=30),), change=change))
     assert found.kind == "generator"

@@ -148,9 +148,9 @@ def made_by(*agents: tuple[float, int, float]) -> Callable[[str, int, TrialResul
     def change(_: str, __: int, result: TrialResult) -> TrialResult:
         assert result.summary is not None
         alone = result.summary.generator
-        uses = [alone.model_copy(update={"busy_fraction": busy, "threads": threads}) for busy, threads, _ in agents]
-        merged = alone.model_copy(
-            update={"busy_fraction": max(busy for busy, *_ in agents), "threads": sum(use.threads for use in uses)}
+        uses = [replace(alone, busy_fraction=busy, threads=threads) for busy, threads, _ in agents]
+        merged = replace(
+            alone, busy_fraction=max(busy for busy, *_ in agents), threads=sum(use.threads for use in uses)
         )
         of_each = [
             AgentSummary(
@@ -159,8 +159,8 @@ def made_by(*agents: tuple[float, int, float]) -> Callable[[str, int, TrialResul
             )
             for number, (use, (_, _, part)) in enumerate(zip(uses, agents, strict=True))
         ]  # fmt: skip
-        told = {"generator": merged, "agents": of_each if len(agents) > 1 else None}
-        return replace(result, summary=result.summary.model_copy(update=told))
+        told = replace(result.summary, generator=merged, agents=of_each if len(agents) > 1 else None)
+        return replace(result, summary=told)
 
     return change
 
@@ -280,9 +280,7 @@ def test_a_prediction_is_held_against_what_the_same_block_measured(tmp_path: Pat
         # All requests of one block take twice as long, and those of another block four times.
         assert result.summary is not None
         slower = {2: 2, 4: 4}.get(block, 1)
-        return replace(
-            result, summary=result.summary.model_copy(update={"throughput_rps": result.summary.throughput_rps / slower})
-        )
+        return replace(result, summary=replace(result.summary, throughput_rps=result.summary.throughput_rps / slower))
 
     for one in replicas(tmp_path, replace(PROCESSES, change=neighbours)):
         assert len(one.differences) == PROCESSES.blocks

@@ -248,14 +248,14 @@ def broken_summary(**changes: object) -> Callable[[str, int, TrialResult], Trial
     def change(label: str, block: int, result: TrialResult) -> TrialResult:
         if label != "sanic" or block != 1 or result.summary is None:
             return result
-        values = result.summary.model_dump(by_alias=True)
+        values = result.summary.to_json()
         for path, value in changes.items():
             *parents, last = path.split("__")
             at = values
             for parent in parents:
                 at = at[parent]
             at[last] = value
-        return replace(result, summary=type(result.summary).model_validate(values))
+        return replace(result, summary=type(result.summary).from_json(values))
 
     return change
 
@@ -284,8 +284,8 @@ def test_the_audit_finds_each_broken_law(find: Find, changes: dict[str, object],
 def test_a_run_whose_trials_are_mostly_not_to_be_used_is_invalid(find: Find) -> None:
     def reset_seven(label: str, block: int, result: TrialResult) -> TrialResult:
         assert result.summary is not None
-        errors = result.summary.errors.model_copy(update={"reset": 7})
-        return replace(result, summary=result.summary.model_copy(update={"errors": errors}))
+        errors = replace(result.summary.errors, reset=7)
+        return replace(result, summary=replace(result.summary, errors=errors))
 
     findings = find(replace(QUICK, change=reset_seven))
     assert findings.answer.validity == findings.audit.validity == "invalid"

@@ -1,5 +1,6 @@
 """Tests what makes a trial suspect or invalid, from plain figures."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,14 +29,14 @@ def load(**figures: Any) -> LoadSummary:
     counts = {name: figures[name] for name in ("intended", "completed", "failed")}
     use = {"max_rate_rps": figures["max_rate_rps"], "busy_fraction": figures["busy_fraction"]}
     use["cpu_fraction"] = figures["generator_cpu_fraction"]
-    update = {
-        "requests": whole.requests.model_copy(update=counts),
+    update: dict[str, Any] = {
+        "requests": replace(whole.requests, **counts),
         "errors": ErrorCounts(**figures["errors"]),
         "response_time_us": Quantiles(p50=figures["response_p50_us"]),
-        "generator": whole.generator.model_copy(update=use),
+        "generator": replace(whole.generator, **use),
         "verdict": Verdict(validity="valid", reasons=[text for _, text in figures["generator"]], kinds=kinds),
     }
-    return whole.model_copy(update=update)
+    return replace(whole, **update)
 
 
 def resources(*, steal_fraction: float | None, **counts: int) -> StackResources:

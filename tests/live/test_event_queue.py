@@ -1,6 +1,7 @@
 """Tests the queue between measurement and page: no call blocks, no list grows without limit, and data of past trials is
 dropped."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,7 +79,7 @@ def test_a_load_that_nobody_looks_at_keeps_its_last_records_and_counts_all_reque
     one = interval(0, [1.0, 1.0], errors={"timeout": 1})
     intervals = 3 * MOST_RECORDS
     for index in range(intervals):
-        board.on_interval(one.model_copy(update={"index": index, "start_s": index / 10, "end_s": (index + 1) / 10}))
+        board.on_interval(replace(one, index=index, start_s=index / 10, end_s=(index + 1) / 10))
     whole = board.snapshot()
     assert (whole["now"]["answered"], whole["now"]["failed"], whole["now"]["errors"]) == (
         2 * intervals,

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from weir.model.records import (
@@ -88,7 +90,7 @@ def test_steal_counts_on_the_cpus_of_the_stack_alone() -> None:
 def test_a_service_on_another_machine_is_a_tier_with_moments_of_its_own_and_no_part_of_the_sums() -> None:
     here = [sample(t / 10, user_s=0.8 * t / 10) for t in range(61)]
     there = [
-        one.model_copy(update={"cpus": [], "groups": [one.groups[0].model_copy(update={"tier": "delay"})]})
+        replace(one, cpus=[], groups=[replace(one.groups[0], tier="delay")])
         for one in (sample(t / 10 + 0.03, user_s=0.2 * (t / 10 + 0.03)) for t in range(61))
     ]
     alone = compute_stack_resources(here, start_ns=SECOND, end_ns=5 * SECOND, stack_cpus=[1])
@@ -124,19 +126,16 @@ def full(t_s: float, *, tier: str = "app", spent_s: float = 0.0, counted: int = 
     )  # fmt: skip
     none = Pressure(some_s=0, full_s=0)
     base = sample(t_s, user_s=spent_s)
-    group = base.groups[0].model_copy(
-        update={
-            "tier": tier, "major_faults": counted, "disk_read_bytes": counted, "descriptors": 10 + counted, "throttled_s": counted / 10,
-            "threads_by_state": [pool] if slow else None,
-        }
+    group = replace(
+        base.groups[0], tier=tier, major_faults=counted, disk_read_bytes=counted, descriptors=10 + counted,
+        throttled_s=counted / 10, threads_by_state=[pool] if slow else None,
     )  # fmt: skip
-    return base.model_copy(
-        update={
-            "groups": [group],
-            "network": network if slow else None,
-            "pressure": Pressures(cpu=Pressure(some_s=t_s / 2, full_s=0), memory=none, io=none) if slow else None,
-            "observer": ObserverCost(cpu_s=t_s / 100, sweeps=int(t_s * 10), thread_sweeps=int(t_s * 10)),
-        }
+    return replace(
+        base,
+        groups=[group],
+        network=network if slow else None,
+        pressure=Pressures(cpu=Pressure(some_s=t_s / 2, full_s=0), memory=none, io=none) if slow else None,
+        observer=ObserverCost(cpu_s=t_s / 100, sweeps=int(t_s * 10), thread_sweeps=int(t_s * 10)),
     )
 
 
@@ -167,7 +166,7 @@ def test_tiers_are_told_apart_and_add_up() -> None:
             full(t / 10, spent_s=t / 10, counted=t),
             full(t / 10, tier="database", spent_s=t / 5, counted=2 * t),
         )
-        samples.append(app.model_copy(update={"groups": [*app.groups, *database.groups]}))
+        samples.append(replace(app, groups=[*app.groups, *database.groups]))
     found = compute_stack_resources(samples, start_ns=SECOND, end_ns=3 * SECOND, stack_cpus=[])
     assert found is not None
     assert set(found.tiers) == {"app", "database"}
@@ -184,9 +183,9 @@ def test_a_figure_that_one_process_does_not_give_is_none_in_all_and_there_in_the
     samples = []
     for t in range(41):
         app, other = full(t / 10, counted=t), full(t / 10, tier="other")
-        hidden = other.groups[0].model_copy(update={"disk_read_bytes": None})
+        hidden = replace(other.groups[0], disk_read_bytes=None)
         limits = ["Another user's."]
-        samples.append(app.model_copy(update={"groups": [*app.groups, hidden], "limits": limits}))
+        samples.append(replace(app, groups=[*app.groups, hidden], limits=limits))
     found = compute_stack_resources(samples, start_ns=SECOND, end_ns=3 * SECOND, stack_cpus=[])
     assert found is not None
     assert found.tiers["app"].disk_read_bytes == 20

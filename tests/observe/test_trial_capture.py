@@ -1,5 +1,7 @@
 """Tests packet capture on a trial: how much is captured, and what happens if capture is impossible."""
 
+from dataclasses import replace
+
 import pytest
 
 from weir.model.records import Quantiles
@@ -29,5 +31,5 @@ def test_a_load_goes_on_where_nobody_can_listen_in() -> None:
 def test_the_number_of_requests_is_known_only_where_all_of_them_were_heard() -> None:
     assert TrialCapture(1, HEARD).all_requests == 9
     assert TrialCapture(8, HEARD).all_requests is None
-    assert TrialCapture(1, HEARD.model_copy(update={"dropped_packets": 1})).all_requests is None
+    assert TrialCapture(1, replace(HEARD, dropped_packets=1)).all_requests is None
     assert TrialCapture(1).all_requests is None

@@ -57,10 +57,10 @@ def test_what_a_curve_shows_of_cpus_is_time_per_request_times_throughput_and_fai
     def change(label: str, block: int, result: TrialResult) -> TrialResult:
         assert result.summary is not None
         requests = result.summary.requests
-        failed = requests.model_copy(
-            update={"ok": requests.completed * 9 // 10, "failed": requests.completed - requests.completed * 9 // 10}
+        failed = replace(
+            requests, ok=requests.completed * 9 // 10, failed=requests.completed - requests.completed * 9 // 10
         )
-        return replace(result, summary=result.summary.model_copy(update={"requests": failed}))
+        return replace(result, summary=replace(result.summary, requests=failed))
 
     study = SyntheticStudy(
         stacks=(FLASK,), loads=[ClosedLoad(4), ClosedLoad(8)], aa=None, blocks=2, duration_s=1.0, change=change

@@ -314,11 +314,11 @@ WORK = ServiceWork(
 def spoiled(label: str, block: int, result: TrialResult) -> TrialResult:
     """Returns `result` with hostile text in all text fields."""
     assert result.summary is not None
-    use = result.summary.generator.model_copy(update={"version": HOSTILE, "clock": HOSTILE})
+    use = replace(result.summary.generator, version=HOSTILE, clock=HOSTILE)
     missed = Judged(replace(parse_objective("p99<50ms"), text=HOSTILE), 60_000.0, False).to_json()
     bad = replace(
         result, logs={HOSTILE: HOSTILE}, isolation=HOSTILE, runtime=HOSTILE, work=(WORK,), discrepancies=(HOSTILE,),
-        summary=result.summary.model_copy(update={"generator": use, "target": HOSTILE, "objectives": [missed]}),
+        summary=replace(result.summary, generator=use, target=HOSTILE, objectives=[missed]),
     )  # fmt: skip
     return judged(bad, "invalid" if block == 1 else "suspect", HOSTILE)
 

@@ -53,10 +53,8 @@ def test_where_requests_begin_to_fail_is_told_with_what_was_reached_before(tmp_p
         if label != "sanic" or result.summary.requests.unanswered < 64:
             return result
         counts = result.summary.requests
-        failed = counts.model_copy(
-            update={"ok": counts.completed // 2, "failed": counts.completed - counts.completed // 2}
-        )
-        return replace(result, summary=result.summary.model_copy(update={"requests": failed}))
+        failed = replace(counts, ok=counts.completed // 2, failed=counts.completed - counts.completed // 2)
+        return replace(result, summary=replace(result.summary, requests=failed))
 
     loads = [ClosedLoad(n) for n in (4, 16, 64, 256)]
     found = readings(

@@ -1,5 +1,6 @@
 """Reads histogram logs with HdrHistogram's own reader."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ def test_hdrhistograms_own_reader_reads_the_intervals_and_their_times(tmp_path: 
     path = tmp_path / "load.hlog"
     intervals = [[1_000, 2_000_000], [], [50_000] * 10]
     with HistogramLog(str(path)) as log:
-        log.on_start(started().model_copy(update={"start_unix_ns": 1_800_000_000_250_000_000}))
+        log.on_start(replace(started(), start_unix_ns=1_800_000_000_250_000_000))
         for index, times_ns in enumerate(intervals):
             log.on_interval(interval(index, [time_ns / 1e6 for time_ns in times_ns], length_s=0.5))
     reader = HistogramLogReader(str(path), HdrHistogram(1, HIGHEST_NS, 3))

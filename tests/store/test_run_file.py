@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -191,7 +192,7 @@ def test_a_sample_keeps_every_number(tmp_path: Path) -> None:
         writer.add_sample(
             trial,
             0.6,
-            Sample(t_ns=1, groups=[group.model_copy(update={"network": None, "threads_by_state": None})], cpus=[]),
+            Sample(t_ns=1, groups=[replace(group, network=None, threads_by_state=None)], cpus=[]),
         )
         writer.finish_trial(trial, VALID)
     with RunReader(tmp_path) as reader:

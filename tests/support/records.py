@@ -22,7 +22,7 @@ def interval(
     kinds = ErrorCounts(**(errors or {}))
     return Interval(
         index=index, start_s=index * length_s, end_s=(index + 1) * length_s, due=0, sent=0, completed=len(times_ms), ok=len(times_ms),
-        failed=sum(kinds.model_dump().values()), errors=kinds, in_flight=in_flight, queued=queued, oldest_age_us=1500.0,
+        failed=sum(kinds.occurred.values()), errors=kinds, in_flight=in_flight, queued=queued, oldest_age_us=1500.0,
         response_time_us=IntervalQuantiles(max=max(times_ms) * 1e3 if times_ms else None),
         histogram=histogram.to_text(),
     )  # fmt: skip

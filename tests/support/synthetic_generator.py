@@ -2,6 +2,7 @@
 
 import base64
 from dataclasses import dataclass, replace
+from typing import Any
 
 from weir.model.records import CLOCKS, Quantiles
 from weir.model.reported_result import Figure, ReportedResult
@@ -27,12 +28,11 @@ def made_by(generator: SyntheticGenerator, measured: TrialResult) -> TrialResult
     """Returns the trial as another generator reports it, with the kernel's view beside it."""
     seen, summary = measured.histograms["response_time_ns"], measured.summary
     assert summary is not None
-    use = summary.generator.model_copy(
-        update={
-            "cpu_fraction": generator.cpu_fraction,
-            "peak_rss_bytes": generator.memory_bytes,
-            "max_rate_rps": 50_000.0,
-        }
+    use = replace(
+        summary.generator,
+        cpu_fraction=generator.cpu_fraction,
+        peak_rss_bytes=generator.memory_bytes,
+        max_rate_rps=50_000.0,
     )
     times = summary.response_time_us
     tap = CaptureResult(
@@ -44,7 +44,7 @@ def made_by(generator: SyntheticGenerator, measured: TrialResult) -> TrialResult
         histogram=base64.b64encode(seen).decode(),
     )
     if generator.name == "weir":
-        return replace(measured, tap=tap, summary=summary.model_copy(update={"generator": use}))
+        return replace(measured, tap=tap, summary=replace(summary, generator=use))
     said = Quantiles(mean=times.mean, **{name: generator.says * getattr(times, name) for name in ("p50", "p99")})
     quantiles = {0.5: said.p50, 0.99: said.p99}
     result = ReportedResult(
@@ -59,9 +59,7 @@ def made_by(generator: SyntheticGenerator, measured: TrialResult) -> TrialResult
             quantile: Figure((time_us or 0.0) / 1e6, generator.rounding_s) for quantile, time_us in quantiles.items()
         },
     )
-    use = use.model_copy(
-        update={"version": f"{generator.name} 1.0", "busy_fraction": None, "clock": "from here to there"}
-    )
-    clocks = {f"{clock}_us": Quantiles() for clock in CLOCKS if clock != "response_time"}
-    told = summary.model_copy(update={"response_time_us": said, "generator": use, **clocks})
+    use = replace(use, version=f"{generator.name} 1.0", busy_fraction=None, clock="from here to there")
+    clocks: dict[str, Any] = {f"{clock}_us": Quantiles() for clock in CLOCKS if clock != "response_time"}
+    told = replace(summary, response_time_us=said, generator=use, **clocks)
     return replace(measured, summary=told, histograms={}, reported_result=result, tap=tap)

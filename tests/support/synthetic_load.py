@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,9 +82,12 @@ def write_load(path: Path, asked: SyntheticLoad = SyntheticLoad()) -> Path:
 def _sample(second: int) -> Sample:
     """Returns a sample: half a CPU used, a third of it in the kernel, 10 MB/s on the loopback device. One thread waits
     for events all the time and another for half of it."""
-    server = group(
-        "server", cpu_s=second / 3, threads=3, pools={"worker": 0.5 * second, "acceptor": 1.0 * second}
-    ).model_copy(update={"cpu_system_s": second / 6, "disk_read_bytes": 0, "disk_written_bytes": 1_000_000 * second})
+    server = replace(
+        group("server", cpu_s=second / 3, threads=3, pools={"worker": 0.5 * second, "acceptor": 1.0 * second}),
+        cpu_system_s=second / 6,
+        disk_read_bytes=0,
+        disk_written_bytes=1_000_000 * second,
+    )
     cpus = [
         CpuSample(
             cpu=cpu, user_s=0.4 * second, system_s=0.2 * second, idle_s=0.39 * second, iowait_s=0, irq_s=0, softirq_s=0,
@@ -116,11 +119,11 @@ def _result(asked: SyntheticLoad, duration_s: float) -> TrialResult:
     end = load_end(
         dict.fromkeys(("response_time", "service_time"), times_ns),
         duration_s=duration_s, target=asked.target, errors=errors, requests={**counts, "unanswered": 0, "unsent": 0},
-        response_time_us=times.model_dump(), service_time_us=times.model_dump(),
+        response_time_us=times.to_json(), service_time_us=times.to_json(),
         verdict={"validity": validity, "reasons": list(asked.reasons)},
         generator={"version": asked.generator, "cpu_fraction": 0.5, "peak_rss_bytes": 1, "threads": 1, "cpus": [0]},
         bytes={"sent": 80 * answered, "received": 120 * answered},
-        **({"steps": {name: part.model_dump() for name in asked.steps}} if asked.steps else {}),
+        **({"steps": {name: part.to_json() for name in asked.steps}} if asked.steps else {}),
         **({"objectives": list(asked.objectives)} if asked.objectives is not None else {}),
     )  # fmt: skip
     resources = StackResources(

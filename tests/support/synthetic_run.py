@@ -322,7 +322,7 @@ def _measure(
     memory = round(stack.memory_bytes * rng.lognormvariate(0, 0.005))
     measured = TrialResult(
         verdict=TrialVerdict(),
-        summary=_summary(whole, completed, study.duration_s, connections).model_copy(update={"objectives": held or None}),
+        summary=replace(_summary(whole, completed, study.duration_s, connections), objectives=held or None),
         resources=StackResources(
             cpu_user_s=used * 0.7, cpu_system_s=used * 0.3, peak_threads=stack.threads, peak_processes=2, pss_bytes=memory,
             private_bytes=round(memory * 0.9), steal_fraction=0.001,
@@ -428,7 +428,7 @@ def _quantiles(values: Recorded) -> Quantiles:
 def _summary(recorded: Recorded, completed: int, duration_s: float, connections: int) -> LoadSummary:
     times = _quantiles(recorded)
     return LoadSummary(
-        schema_number=1, target="http://127.0.0.1:8080/bench/receive_data", duration_s=duration_s,
+        schema=1, target="http://127.0.0.1:8080/bench/receive_data", duration_s=duration_s,
         requests=RequestCounts(
             intended=completed + connections, sent=completed + connections, completed=completed, ok=completed, failed=0,
             unanswered=connections, unsent=0,

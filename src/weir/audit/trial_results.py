@@ -66,7 +66,7 @@ def build_reported_results(
         failed=0,
         intended=counts.intended,
         fates={"ok": counts.ok, "failed": counts.failed, "unanswered": counts.unanswered, "unsent": counts.unsent},
-        errors=summary.errors.model_dump(),
+        errors=summary.errors.to_json(),
         statuses=summary.status,
     )
     # Each connection has one request at a time, also under an open load. So each connection is a user.

@@ -1,8 +1,8 @@
 """`weir wrk`, `weir wrk2`, `weir hey`, `weir ab`: run a tool's command line with weir, and print the tool's report.
 
 The report goes to standard output, so that scripts can still parse the report. Standard error has weir's verdict
-and the differences from the tool. Imports before a load delay short runs, and imports during a load take CPU from the
-load. So this module uses neither typer nor rich, and imports pydantic after the load.
+and the differences from the tool. Imports before a load delay short runs. So this module uses neither typer, rich nor
+pydantic.
 """
 
 import sys
@@ -17,6 +17,7 @@ from weir.compat.front_end import FrontEnd, LoadResult, read_command_line
 from weir.engine_process import Record
 from weir.generators.engine import EngineLoad
 from weir.model.errors import WeirError
+from weir.model.records import Interval, LoadEvent
 
 
 def run_front_end(tool: str, words: Sequence[str]) -> int:
@@ -70,11 +71,8 @@ def _run(front_end: FrontEnd) -> int:
             text, code = front_end.format_failed_start(error)
             print(text, end="", flush=True)
             raise ToolError(error.message, hint=error.hint, code=code) from None
-        # A late import: during the load, the import of pydantic would take CPU from the load.
-        from weir.model.records import Interval, LoadEvent
-
-        intervals = [Interval.model_validate(record) for record in records if record["record"] == "interval"]
-        events = [LoadEvent.model_validate(record) for record in records if record["record"] == "event"]
+        intervals = [Interval.from_json(record) for record in records if record["record"] == "interval"]
+        events = [LoadEvent.from_json(record) for record in records if record["record"] == "event"]
         result = LoadResult(end, intervals, events, request_log)
         print(front_end.format_report(result), end="", flush=True)
         sys.stderr.write(front_end.format_progress(done, end.summary.requests.completed, has_ended=True))

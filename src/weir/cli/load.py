@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -118,7 +118,7 @@ def load(
         print_lines(summary_text(summary, plan.load, resources, plan.pipeline))
     if json_ is not None:
         server = {} if resources is None else {"server": {"pids": watch, **asdict(resources)}}
-        write_json({**summary.model_dump(by_alias=True), **server}, json_)
+        write_json({**summary.to_json(), **server}, json_)
     if file is not None:
         say(f"kept: weir report {file}")
     is_doubtful = strict and summary.verdict.validity != "valid"
@@ -183,7 +183,7 @@ def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackR
         judged = [judge(condition, end) for condition in request.objectives]
         update: dict[str, Any] = {"slowest": end.slowest, "objectives": [one.to_json() for one in judged] or None}
         update["aborted"] = abort.reason and abort.reason.to_json()
-        summary = end.summary.model_copy(update=update)
+        summary = replace(end.summary, **update)
         # The page and the view end before the generator loads the null server.
         shown.close()
         is_busy = (summary.generator.busy_fraction or 0.0) >= BUSY_FRACTION and summary.requests.completed > 0
@@ -225,5 +225,5 @@ def _add_generator_limit(summary: LoadSummary, plan: LoadPlan) -> LoadSummary:
     except WeirError as error:
         say(f"weir: the generator's highest rate is unknown: {error.message}")
         return summary
-    generator = summary.generator.model_copy(update={"max_rate_rps": round(max_rate_rps, 1)})
-    return summary.model_copy(update={"generator": generator})
+    generator = replace(summary.generator, max_rate_rps=round(max_rate_rps, 1))
+    return replace(summary, generator=generator)

@@ -138,7 +138,7 @@ def _row(name: str, quantiles: Quantiles) -> str:
 
 
 def _failures(summary: LoadSummary) -> str:
-    kinds = [f"{kind} {count:,}" for kind, count in summary.errors.model_dump().items() if count]
+    kinds = [f"{kind} {count:,}" for kind, count in summary.errors.occurred.items()]
     return f"{summary.requests.failed:,} failed ({', '.join(kinds)})" if kinds else "none failed"
 
 

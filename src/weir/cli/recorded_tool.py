@@ -107,7 +107,7 @@ def run_recorded(tool: PreparedTool, arguments: Sequence[str], outputs: Outputs)
         say(f"weir: {text}")
     if outputs.json is not None:
         server = {} if resources is None else {"server": {"pids": outputs.watch, **asdict(resources)}}
-        write_json({**summary.model_dump(by_alias=True), **server}, outputs.json, "--weir-json")
+        write_json({**summary.to_json(), **server}, outputs.json, "--weir-json")
     if file is not None:
         say(f"kept: weir report {file}")
     if code == ExitCode.DONE and outputs.strict and summary.verdict.validity != "valid":

@@ -64,7 +64,7 @@ class LiveFigures:
         self._answered += interval.completed
         self._failed += interval.failed
         if interval.failed:
-            self._errors += Counter(interval.errors.model_dump())
+            self._errors += Counter(interval.errors.occurred)
         if int(interval.end_s + 1e-6) > int(before + 1e-6):
             (p99,) = self._quantiles_us((0.99,))
             self._minute.append((self._rate_rps(), p99))

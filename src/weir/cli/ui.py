@@ -141,7 +141,7 @@ class FormLoads:
         observers = LoadObservers(recording.recorder, self.board)
         with recording, EngineLoad(plan, observers) as running, switch.connected(running):
             end = running.result()
-            summary = end.summary.model_copy(update={"slowest": end.slowest})
+            summary = replace(end.summary, slowest=end.slowest)
             recording.finish(end, summary, None, interrupted=end.stopped == "signal")
         verdict = TrialVerdict.from_texts(summary.verdict.validity, summary.verdict.reasons)
         return summarize_end(verdict, summary, run=name)

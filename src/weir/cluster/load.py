@@ -197,8 +197,8 @@ class SharedLoad(LoadHandle):
             verdict = add_reason(verdict, "suspect", FEWER_AGENTS, f"{why}: {made}")
         for why in self._lost:
             verdict = add_reason(verdict, "invalid", LOST_AGENT, f"{why}: the figures lack the requests of this agent")
-        summary = found.summary.model_copy(update={"verdict": verdict})
-        return found.model_copy(update={"stopped": LOST_AGENT if self._lost else found.stopped, "summary": summary})
+        summary = replace(found.summary, verdict=verdict)
+        return replace(found, stopped=LOST_AGENT if self._lost else found.stopped, summary=summary)
 
     def close(self) -> None:
         self._opened.close()
@@ -215,7 +215,7 @@ class SharedLoad(LoadHandle):
         """Passes an agent's event to the observer, with the agent's name."""
         self._begun.wait()
         with self.changed:
-            self._observer.on_event(event.model_copy(update={"detail": f"{share.agent.name}: {event.detail}"}))
+            self._observer.on_event(replace(event, detail=f"{share.agent.name}: {event.detail}"))
 
     def _begin(self) -> None:
         """Waits until all agents are ready, sends the start time, and waits until all agents have started."""
@@ -236,7 +236,7 @@ class SharedLoad(LoadHandle):
         hellos = [share.started for share in self._shares if share.started is not None]
         sums = {name: sum(getattr(hello, name) for hello in hellos) for name in ("threads", "connected")}
         begin = {"start_monotonic_ns": start_ns, "start_unix_ns": time.time_ns() + start_ns - time.monotonic_ns()}
-        self._observer.on_start(hellos[0].model_copy(update={**sums, **begin, "cpus": []}))
+        self._observer.on_start(replace(hellos[0], **{**sums, **begin, "cpus": []}))
         self._begun.set()
 
     def _await(self, what: str) -> None:

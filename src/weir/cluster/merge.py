@@ -108,15 +108,18 @@ def _merge_summaries(
 
     handshakes = [part.tls_handshake_us for part in parts if part.tls_handshake_us is not None]
     reads = [(part.requests.completed, part.read_time_us) for part in parts if part.read_time_us is not None]
+    clock_times: dict[str, Any] = {
+        f"{clock}_us": times(clock, [getattr(part, f"{clock}_us") for part in parts]) for clock in CLOCKS
+    }
     return LoadSummary(
-        schema_number=first.schema_number,
+        schema=first.schema,
         target=first.target,
         duration_s=lasted_s,
         requests=requests,
         throughput_rps=requests.completed / lasted_s if lasted_s else 0.0,
         status=dict(sorted(sum((Counter(part.status) for part in parts), Counter[str]()).items())),
         errors=_sum_records([part.errors for part in parts]),
-        **{f"{clock}_us": times(clock, [getattr(part, f"{clock}_us") for part in parts]) for clock in CLOCKS},
+        **clock_times,
         tls_handshake_us=times("tls_handshake", handshakes) if handshakes else None,
         read_time_us=_merge_means(reads) if reads else None,
         bytes=_sum_records([part.bytes for part in parts]),
@@ -169,7 +172,7 @@ def _merge_target_lists(parts: Sequence[LoadSummary]) -> list[TargetSummary] | N
     tables = [part.targets for part in parts if part.targets is not None]
     if not tables:
         return None
-    return [TargetSummary(url=of[0].url, **dict(_merge_steps(of))) for of in zip(*tables, strict=True)]
+    return [TargetSummary(url=of[0].url, **vars(_merge_steps(of))) for of in zip(*tables, strict=True)]
 
 
 def _merge_steps(parts: Sequence[StepSummary]) -> StepSummary:
@@ -200,7 +203,7 @@ def _find_stop(parts: Sequence[LoadEnd]) -> str:
 
 def _sum_records(parts: Sequence[Counts]) -> Counts:
     kind = type(parts[0])
-    return kind(**_sum_fields(parts, list(kind.model_fields)))
+    return kind(**_sum_fields(parts, kind.names()))
 
 
 def _find_highest(values: Iterable[float | None]) -> float | None:

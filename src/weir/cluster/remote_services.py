@@ -7,6 +7,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -110,7 +111,7 @@ class _RemoteFolder:
 
 def convert_sample(sample: Sample, node: str, clock: Clock) -> Sample:
     """Converts a node's sample of services to this machine's clock, and omits the figures of the whole node."""
-    groups = [group.model_copy(update={"name": f"{group.name}@{node}"}) for group in sample.groups]
+    groups = [replace(group, name=f"{group.name}@{node}") for group in sample.groups]
     return Sample(t_ns=clock.ours(sample.t_ns), groups=groups, cpus=[], limits=sample.limits)
 
 

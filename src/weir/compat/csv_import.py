@@ -27,7 +27,7 @@ from weir.toml_file import Table, read_toml, validate
 
 _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ticks": 0.01}
 _SIZES = {"B": 1.0, "kB": 1e3, "KiB": 1024.0, "MB": 1e6, "MiB": 1048576.0}
-_QUANTILES = tuple(Quantiles.model_fields)
+_QUANTILES = tuple(Quantiles.names())
 
 TEXTS = ("stack", "workload", "block")
 NUMBERS: dict[str, Mapping[str, float]] = {

@@ -5,6 +5,7 @@ import re
 import shlex
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from urllib.parse import quote
 
@@ -79,7 +80,7 @@ class HeyFrontEnd(FrontEnd):
     def format_report(self, result: LoadResult) -> str:
         if result.request_log is not None:
             return format_csv(result.request_log)
-        counts = result.end.summary.errors.model_dump(exclude={"check"})
+        counts = replace(result.end.summary.errors, check=0).to_json()
         first = {event.kind: event.detail for event in reversed(result.events)}
         errors = {self._name_error(kind, first.get(kind, "failed")): count for kind, count in counts.items() if count}
         return format_summary(result.end, errors)

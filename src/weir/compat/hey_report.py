@@ -3,12 +3,9 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from weir.compat.latencies import Times, read_answers, read_times, sort_counts
-
-if TYPE_CHECKING:
-    from weir.model.records import LoadEnd, Quantiles
+from weir.model.records import LoadEnd, Quantiles
 
 _PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
 _STEPS = 10
@@ -24,7 +21,7 @@ Spread = tuple[float, float, float]
 _NO_SPREAD = (math.nan, 0.0, 0.0)
 
 
-def format_summary(end: "LoadEnd | None", errors: Mapping[str, int]) -> str:
+def format_summary(end: LoadEnd | None, errors: Mapping[str, int]) -> str:
     """Returns hey's summary. `end` is None if the load could not begin. `errors` counts failures by message."""
     times, average_s, total_s, rate_rps, data, statuses = sort_counts({}), math.nan, 0.0, 0.0, "", {}
     spreads = [_NO_SPREAD] * len(_CLOCKS)
@@ -95,13 +92,13 @@ def format_csv(log: Path) -> str:
     )
 
 
-def _read_spread(clock: "Quantiles | None") -> Spread:
+def _read_spread(clock: Quantiles | None) -> Spread:
     if clock is None or clock.mean is None:
         return _NO_SPREAD
     return clock.mean / 1e6, (clock.min or 0.0) / 1e6, (clock.max or 0.0) / 1e6
 
 
-def _read_dialup(end: "LoadEnd") -> Spread:
+def _read_dialup(end: LoadEnd) -> Spread:
     """Returns the spread of the connect times. A request on an open connection counts with a time of 0."""
     completed = end.summary.requests.completed
     if not completed:

@@ -8,10 +8,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weir.model.records import LoadEnd
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from weir.model.records import LoadEnd
 
 _TICKS = 5
 """Number of lines in the percentile spectrum until the distance to 100 % has halved."""
@@ -86,7 +86,7 @@ def sort_array(values: "NDArray[Any]") -> Times:
     return sort_counts(dict(zip(*(column.tolist() for column in np.unique(values, return_counts=True)), strict=True)))
 
 
-def read_times(end: "LoadEnd", clock: str, *, zeros: int = 0) -> Times:
+def read_times(end: LoadEnd, clock: str, *, zeros: int = 0) -> Times:
     """Returns the times of a clock (see `weir.model.records.CLOCKS`) from the histogram at the end of a load.
 
     `zeros` adds this number of times of 0, because the histogram does not contain such times.

@@ -8,14 +8,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from weir.compat.front_end import LoadResult
 from weir.compat.latencies import Times, list_spectrum, read_times, sort_counts
-
-if TYPE_CHECKING:
-    # Not imported at run time: pydantic takes long to import, and the heading does not need the records.
-    from weir.model.records import Interval, LoadEnd, LoadSummary, Quantiles
+from weir.model.records import Interval, LoadEnd, LoadSummary, Quantiles
 
 _UNIT_LETTERS = 2
 """Width of the unit in a column. Spaces after a shorter unit align the digits of all rows."""
@@ -83,7 +79,7 @@ def measure_share(times: Times, lowest_ns: float, highest_ns: float) -> float:
     return (times.count_up_to(highest_ns * (1 + _BUCKET_WIDTH)) - below) / times.count
 
 
-def list_thread_rates(intervals: "Sequence[Interval]", interval_s: float, threads: int) -> list[int]:
+def list_thread_rates(intervals: Sequence[Interval], interval_s: float, threads: int) -> list[int]:
     """Returns the requests per second, divided by `threads`, for each whole interval with a response."""
     return [
         round(interval.completed / (interval.end_s - interval.start_s) / threads)
@@ -100,14 +96,14 @@ def measure_spread(values: Sequence[int]) -> tuple[float, float, float, float]:
     return mean, stdev, sorted_values.longest, within / len(values) if values else math.nan
 
 
-def format_percentiles(clock: "Quantiles") -> str:
+def format_percentiles(clock: Quantiles) -> str:
     """Returns wrk's block of percentiles."""
     values = {50: clock.p50, 75: clock.p75, 90: clock.p90, 99: clock.p99}
     lines = (f"{percent:7d}%{align(format_time(value or 0.0), 10)}\n" for percent, value in values.items())
     return "  Latency Distribution\n" + "".join(lines)
 
 
-def format_totals(summary: "LoadSummary") -> str:
+def format_totals(summary: LoadSummary) -> str:
     """Returns the last part of the report, which begins with the number of requests."""
     completed, received, duration_s = summary.requests.completed, summary.bytes.received, summary.duration_s
     lines = [f"  {completed} requests in {format_time(duration_s * 1e6)}, {format_bytes(received)} read"]
@@ -123,7 +119,7 @@ def format_totals(summary: "LoadSummary") -> str:
     return "\n".join(lines) + "\n"
 
 
-def format_spectra(end: "LoadEnd", *, has_latency: bool, has_uncorrected: bool) -> str:
+def format_spectra(end: LoadEnd, *, has_latency: bool, has_uncorrected: bool) -> str:
     """Returns wrk2's percentiles: of response times, and with `has_uncorrected` also of service times."""
     titles = {"response_time": "Recorded Latency"} if has_latency or has_uncorrected else {}
     if has_uncorrected:
@@ -131,7 +127,7 @@ def format_spectra(end: "LoadEnd", *, has_latency: bool, has_uncorrected: bool) 
     return "\n".join(_format_spectrum(title, end, clock) for clock, title in titles.items())
 
 
-def _format_spectrum(title: str, end: "LoadEnd", name: str) -> str:
+def _format_spectrum(title: str, end: LoadEnd, name: str) -> str:
     """Returns the block of one clock: eight percentiles, and HdrHistogram's percentile spectrum in its classic form."""
     # Imported here, because the import takes long and a front end starts its load first.
     from weir.model.hdr import RANGES, SUB_BUCKETS

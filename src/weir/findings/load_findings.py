@@ -33,7 +33,7 @@ class LoadFindings(RunFindings):
 
     def to_json(self) -> dict[str, Any]:
         """Returns the JSON of `weir load --json`, with the additional key `run`: command, environment, plan and events."""
-        value = self.summary.model_dump(by_alias=True)
+        value = self.summary.to_json()
         resources = self.trial.result.resources
         if resources is not None:
             value["server"] = asdict(resources)
@@ -79,7 +79,7 @@ def describe_result(summary: LoadSummary) -> str:
 def describe_basis(trial: Trial, summary: LoadSummary) -> str:
     """Describes the basis of a load's result: the load, its duration, and its numbers of responses and failures."""
     answered, failed = counted(summary.requests.completed, "request"), summary.requests.failed
-    kinds = [f"{kind} {count:,}" for kind, count in summary.errors.model_dump().items() if count]
+    kinds = [f"{kind} {count:,}" for kind, count in summary.errors.occurred.items()]
     failures = f"{failed:,} failed ({', '.join(kinds)})" if kinds else "none failed"
     return f"{trial.cell.load.label}, {summary.duration_s:.1f}\u00a0s: {answered} answered, {failures}"
 
@@ -111,7 +111,7 @@ def _summarize_intervals(reader: RunReader, trial: Trial) -> LoadSummary:
         ),
         duration_s,
         target=reader.info.title,
-        errors=ErrorCounts(**{kind: count for kind, count in errors.items() if kind in ErrorCounts.model_fields}),
+        errors=ErrorCounts(**{kind: count for kind, count in errors.items() if kind in ErrorCounts.names()}),
         response_time_us=Quantiles.from_counts(counts, max_us),
         bytes=ByteCounts(sent=sum(row.bytes_sent for row in rows), received=sum(row.bytes_received for row in rows)),
         generator=GeneratorUse(

@@ -3,18 +3,14 @@
 import signal
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from weir.engine_process import EngineProcess, Record, StartEngine
 from weir.generators.handle import LoadHandle, LoadSource
 from weir.model.errors import GeneratorError, TargetError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
+from weir.model.records import Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
 from weir.model.template import fill_environment
-
-if TYPE_CHECKING:
-    # `EngineLoad._take` imports this module late, at run time.
-    from weir.model.records import LoadEnd
 
 _END_GRACE_S = 10.0
 
@@ -56,7 +52,7 @@ class EngineLoad(LoadHandle):
     def wait(self, timeout_s: float | None = None) -> bool:
         return self._finished.wait(timeout_s)
 
-    def result(self) -> "LoadEnd":
+    def result(self) -> LoadEnd:
         """Waits for the end of the load and returns the load's result. Raises UsageError if the engine rejects the
         plan, TargetError if the engine cannot reach the target, and GeneratorError if the engine ends unexpectedly."""
         self._finished.wait()
@@ -77,28 +73,22 @@ class EngineLoad(LoadHandle):
         if self._on_record is not None and record.get("record") != "end":
             self._on_record(record)
             return
-        # A late import: pydantic takes longer to import than all other modules of a load, and a caller with `on_record`
-        # does not need pydantic.
-        from pydantic import ValidationError
-
-        from weir.model.records import Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
-
         observer = self._observer
         try:
             match record.get("record"):
                 case "ready":
-                    observer.on_ready(LoadReady.model_validate(record))
+                    observer.on_ready(LoadReady.from_json(record))
                 case "hello":
-                    observer.on_start(LoadStarted.model_validate(record))
+                    observer.on_start(LoadStarted.from_json(record))
                 case "interval":
-                    observer.on_interval(Interval.model_validate(record))
+                    observer.on_interval(Interval.from_json(record))
                 case "event":
-                    observer.on_event(LoadEvent.model_validate(record))
+                    observer.on_event(LoadEvent.from_json(record))
                 case "end":
-                    self._end = LoadEnd.model_validate(record)
+                    self._end = LoadEnd.from_json(record)
                     observer.on_end(self._end)
-        except ValidationError as error:
-            found = f"found an unknown record, expected a record of this version: {error.errors(include_url=False)[0]}"
+        except ValueError as error:
+            found = f"found an unknown record, expected a record of this version: {error}"
             hint = "weir doctor shows whether weir and weir-engine have the same version"
             raise TargetError(f"weir-engine load: {found}", hint=hint) from None
 

@@ -5,15 +5,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weir.engine_process import Closing
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
-
-if TYPE_CHECKING:
-    # No import at run time: a front end starts its load before it imports pydantic.
-    from weir.model.records import LoadEnd
+from weir.model.records import LoadEnd
 
 
 class LoadHandle(Closing):

@@ -138,9 +138,8 @@ def _load_workload(planned: PlannedCell, running: RunningStack, placement: Place
         summary = load.result().summary
     failure = None
     if summary.requests.failed:
-        counted = {kind: count for kind, count in summary.errors if count}
         first = {kind: f", first: {detail}" for kind, detail in failures.details.items()}
-        kinds = ", ".join(f"{kind} {count}{first.get(kind, '')}" for kind, count in counted.items())
+        kinds = ", ".join(f"{kind} {count}{first.get(kind, '')}" for kind, count in summary.errors.occurred.items())
         found = f"{summary.requests.failed} of {summary.requests.intended} requests failed ({kinds})"
         kind = WrongAnswerError if summary.errors.check else TargetError
         failure = kind(f"workload {workload.id}: {found} in {LOAD_S:g} s of load")

@@ -1,6 +1,7 @@
 """Turns a measurement into a trial's result: the figures of the part of the load that counts, and the verdict."""
 
 from base64 import b64encode
+from dataclasses import replace
 
 from weir.audit.laws import find_violations
 from weir.audit.trial_results import build_reported_results
@@ -28,8 +29,8 @@ def judge_measurement(
     # weir measured the limit with all agents, so the limit does not apply to fewer agents.
     has_limit = FEWER_AGENTS not in measured.end.summary.verdict.kinds
     limit_rps = trial.generator_limit_rps if has_limit else None
-    generator = measured.end.summary.generator.model_copy(update={"max_rate_rps": limit_rps})
-    load = measured.end.summary.model_copy(update={"generator": generator})
+    generator = replace(measured.end.summary.generator, max_rate_rps=limit_rps)
+    load = replace(measured.end.summary, generator=generator)
     window, summary, texts = measured.window, load, measured.end.histograms
     histograms = {clock: bytes_of_text(text) for clock, text in texts.items()}
     if not window.is_whole:
@@ -38,7 +39,7 @@ def judge_measurement(
         histograms = {f"whole_load_{clock}": data for clock, data in histograms.items()}
         histograms["response_time_ns"] = response_times
         texts = {**texts, "response_time_ns": b64encode(response_times).decode("ascii")}
-    counted = measured.end.model_copy(update={"summary": summary, "histograms": texts})
+    counted = replace(measured.end, summary=summary, histograms=texts)
     start_ns = measured.recorder.start_ns
     resources = compute_stack_resources(
         measured.recorder.samples,
@@ -51,7 +52,7 @@ def judge_measurement(
     objectives = [judge_objective(parse_objective(text), counted).to_json() for text in trial.run.study.objectives]
     return TrialResult(
         verdict=_verdict(trial, measured, load, summary, resources),
-        summary=summary.model_copy(update={"objectives": objectives or None}),
+        summary=replace(summary, objectives=objectives or None),
         window=window,
         whole_load=None if window.is_whole else load,
         resources=resources,

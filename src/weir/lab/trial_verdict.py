@@ -147,7 +147,7 @@ def _find_failures(facts: Facts) -> Iterator[Reason]:
 
 def _judge_failed_requests(facts: Facts) -> Reason:
     failed, intended, errors = facts.load.requests.failed, facts.load.requests.intended, facts.load.errors
-    kinds = ", ".join(f"{kind} {count}" for kind, count in errors if count)
+    kinds = ", ".join(f"{kind} {count}" for kind, count in errors.occurred.items())
     fact = f"{failed} of {intended} requests failed ({kinds})"
     if facts.failures == "measure":
         share = f"{failed / intended:.2%}" if intended else "0 %"

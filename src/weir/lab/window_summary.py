@@ -13,7 +13,7 @@ def summarize_window(whole: LoadSummary, intervals: Sequence[Interval]) -> tuple
     generator and the generator's verdict come from `whole`, the summary of the whole load."""
     first_response = whole.first_response
     ok, failed, completed = (sum(getattr(one, name) for one in intervals) for name in ("ok", "failed", "completed"))
-    errors = {kind: sum(getattr(one.errors, kind) for one in intervals) for kind in ErrorCounts.model_fields}
+    errors = {kind: sum(getattr(one.errors, kind) for one in intervals) for kind in ErrorCounts.names()}
     merged = merge([bytes_of_text(one.histogram) for one in intervals])
     largest_us = max((one.response_time_us.max for one in intervals if one.response_time_us.max), default=None)
     # A request belongs to the part in which it ends; requests open at the end of the load belong to the last part.

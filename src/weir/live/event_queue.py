@@ -61,9 +61,8 @@ class EventQueue(LoadObserver):
         totals.answered += interval.completed
         if interval.failed:
             totals.failed += interval.failed
-            errors = {kind: count for kind, count in interval.errors.model_dump().items() if count}
             # Replaces the dictionary, because another thread may read the old dictionary.
-            totals.errors = dict(Counter(totals.errors) + Counter(errors))
+            totals.errors = dict(Counter(totals.errors) + Counter(interval.errors.occurred))
         self._records.append((self._number, interval))
 
     def on_sample(self, sample: Sample) -> None:

@@ -46,7 +46,9 @@ class Processes:
             cpus = None
             if group.name in earlier and seconds > 0:
                 cpus = round(max(cpu_s(group) - cpu_s(earlier[group.name]), 0.0) / seconds, 2)
-            rows.append(group.model_dump(include=_SHOWN) | {"cpus": cpus, "pools": self._pools(group.name)})
+            rows.append(
+                {name: getattr(group, name) for name in _SHOWN} | {"cpus": cpus, "pools": self._pools(group.name)}
+            )
         return rows
 
     def _pools(self, name: str) -> list[dict[str, Any]]:

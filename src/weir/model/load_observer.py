@@ -1,33 +1,30 @@
 """Observers of a load, such as recorders, screens, logs and abort rules. `LoadObservers` calls several observers."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    # The import of the pydantic records takes longer than all other imports of a short load.
-    from weir.model.records import Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted, Sample
+from weir.model.records import Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted, Sample
 
 
 class LoadObserver:
     """Base class of observers. An observer receives the records of one load in order. A subclass overrides only the
     necessary methods. A slow method would delay the thread that reads the records, so each method must be fast."""
 
-    def on_ready(self, ready: "LoadReady") -> None:
+    def on_ready(self, ready: LoadReady) -> None:
         """Receives the record `ready`: a held load has opened its connections, and waits for the start time."""
 
-    def on_start(self, started: "LoadStarted") -> None:
+    def on_start(self, started: LoadStarted) -> None:
         """Receives the record of the load's start."""
 
-    def on_interval(self, interval: "Interval") -> None:
+    def on_interval(self, interval: Interval) -> None:
         """Receives the generator's report about one interval of time."""
 
-    def on_sample(self, sample: "Sample") -> None:
+    def on_sample(self, sample: Sample) -> None:
         """Receives the host's reading of the server's processes."""
 
-    def on_event(self, event: "LoadEvent") -> None:
+    def on_event(self, event: LoadEvent) -> None:
         """Receives an event, such as a stall or the first failed request of each kind."""
 
-    def on_end(self, end: "LoadEnd") -> None:
+    def on_end(self, end: LoadEnd) -> None:
         """Receives the record of the load's end. weir does not call this method if the load fails."""
 
 

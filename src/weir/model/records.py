@@ -1,10 +1,14 @@
-"""Records of a load and of the host's observer. `weir-engine` writes each record as one line of JSON. pydantic
-validates the records. Names of fields are the JSON's keys. Readers ignore unknown keys (`docs/reference/engine.md`)."""
+"""Records of a load and of the host's observer. `weir-engine` writes each record as one line of JSON. Names of fields
+are the JSON's keys. Readers ignore unknown keys (`docs/reference/engine.md`).
+
+This module does not use pydantic: importing pydantic takes longer than all other imports of a short load.
+"""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Self, dataclass_transform
 
-from pydantic import BaseModel, ConfigDict, Field
+import msgspec
 
 from weir.model.hdr import Hdr
 
@@ -13,10 +17,43 @@ CLOCKS = ("response_time", "service_time", "schedule_lag", "connect_time", "time
 """Names of the times that weir measures. Each time has a key `<clock>_us` and a histogram `<clock>_ns`."""
 
 
-class Record(BaseModel):
-    """A line of the engine's output, or a part of such a line."""
+_OMITTED: Mapping[str, bool] = {"is_omitted": True}
+"""Metadata of a field whose key is absent from the JSON if the value is None."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class Record:
+    """A line of the engine's output, or a part of such a line. Each subclass is a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Returns the record for a decoded JSON object. Raises ValueError if a key is missing or has a wrong type."""
+        return msgspec.convert(value, cls)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the JSON object of this record. Inverse of `from_json`."""
+        values = {one: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        return {
+            one.name: _to_json(value)
+            for one, value in values.items()
+            if value is not None or not one.metadata.get("is_omitted")
+        }
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Returns the names of all fields."""
+        return tuple(one.name for one in fields(cls))  # type: ignore[arg-type]
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_json()
+    if isinstance(value, list):
+        return [_to_json(one) for one in value]
+    return {key: _to_json(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 class Quantiles(Record):
@@ -106,6 +143,11 @@ class ErrorCounts(Record):
     check: int = 0
     """A whole response arrived, but the response was wrong."""
 
+    @property
+    def occurred(self) -> dict[str, int]:
+        """A dict from each kind that occurred to its number of failed requests."""
+        return {kind: count for kind, count in self.to_json().items() if count}
+
 
 class ByteCounts(Record):
     """Bytes of requests and responses, including heads, but without the bytes of TLS, TCP and lower layers."""
@@ -169,7 +211,7 @@ class GeneratorUse(Record):
     """Throughput of the generator on a server that does nothing. None if not measured. `weir load` adds this key."""
     kernel_timestamps: KernelTimestamps | None = None
     """Use of kernel timestamps. None without `--kernel-timestamps`."""
-    clock: str | None = Field(default=None, exclude_if=lambda clock: clock is None)
+    clock: str | None = field(default=None, metadata=_OMITTED)
     """The events at which the response times of another generator begin and end. None for weir's engine."""
 
 
@@ -178,9 +220,9 @@ class Verdict(Record):
 
     validity: Validity
     """`valid`: no problem found. `suspect`: read the reasons. `invalid`: the figures do not describe the server."""
-    reasons: list[str] = Field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
     """One sentence for each reason: observation, limit and probable cause."""
-    kinds: list[str] = Field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
     """The kind of each reason. Empty if unknown."""
 
     @property
@@ -287,7 +329,7 @@ class AgentSummary(Record):
 class LoadSummary(Record):
     """The JSON of one load (`weir load --json`) from the engine. Keys that only `weir load` adds may be None."""
 
-    schema_number: int = Field(alias="schema")
+    schema: int
     """The version of this format: 1."""
     target: str
     """The URL, or all URLs, separated by spaces."""
@@ -322,20 +364,20 @@ class LoadSummary(Record):
     fairness: Fairness | None = None
     until_failure: UntilFailure | None = None
     """Figures before the first failure. Only with `--until-failure`."""
-    steps: dict[str, StepSummary] | None = Field(default=None, exclude_if=lambda steps: steps is None)
+    steps: dict[str, StepSummary] | None = field(default=None, metadata=_OMITTED)
     """A dict from the name of each step to the figures of the step. None without a scenario."""
-    targets: list[TargetSummary] | None = Field(default=None, exclude_if=lambda targets: targets is None)
+    targets: list[TargetSummary] | None = field(default=None, metadata=_OMITTED)
     """The targets in the order of the plan. None with a single target."""
-    request_log: RequestLogUse | None = Field(default=None, exclude_if=lambda log: log is None)
+    request_log: RequestLogUse | None = field(default=None, metadata=_OMITTED)
     """Size of the request log. None without a request log."""
-    agents: list[AgentSummary] | None = Field(default=None, exclude_if=lambda agents: agents is None)
+    agents: list[AgentSummary] | None = field(default=None, metadata=_OMITTED)
     """Each agent's part of the load. None if a single engine generated the load."""
     verdict: Verdict
-    slowest: list[SlowRequest] | None = Field(default=None, exclude_if=lambda slowest: slowest is None)
+    slowest: list[SlowRequest] | None = field(default=None, metadata=_OMITTED)
     """The ten requests with the longest response times, the slowest first."""
-    objectives: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda objectives: objectives is None)
+    objectives: list[dict[str, Any]] | None = field(default=None, metadata=_OMITTED)
     """Each objective with its measured value. None without objectives."""
-    aborted: dict[str, Any] | None = Field(default=None, exclude_if=lambda aborted: aborted is None)
+    aborted: dict[str, Any] | None = field(default=None, metadata=_OMITTED)
     """The condition of `--abort-on` that stopped the load, in the form of an objective. None without such a stop."""
 
     @classmethod
@@ -343,8 +385,8 @@ class LoadSummary(Record):
         """Returns a summary of a load, or of a part of a load, for which the engine wrote no summary. `figures` are
         fields of the summary. Throughput is computed if missing. Other missing times and counts are empty, and a
         missing verdict is valid. None counts as missing."""
-        usual = {
-            "schema_number": 1,
+        usual: dict[str, Any] = {
+            "schema": 1,
             "target": "",
             "throughput_rps": requests.completed / duration_s if duration_s else 0.0,
             "status": {},
@@ -437,7 +479,7 @@ class LoadEnd(Record):
     stopped: str
     summary: LoadSummary
     histograms: dict[str, str]
-    slowest: list[SlowRequest] = Field(default_factory=list)
+    slowest: list[SlowRequest] = field(default_factory=list)
 
 
 THREAD_STATE_WORDS = {
@@ -570,5 +612,5 @@ class Sample(Record):
     """Counters of the host's own network namespace."""
     pressure: Pressures | None = None
     observer: ObserverCost | None = None
-    limits: list[str] = Field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
     """Sentences on values that the host may not read, and on the values that replace them."""

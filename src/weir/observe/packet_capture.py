@@ -48,7 +48,7 @@ class PacketCapture(Closing):
             self._is_capturing = True
             self._answered.set()
         elif record.get("record") == "end":
-            self._result = CaptureResult.model_validate(record)
+            self._result = CaptureResult.from_json(record)
 
 
 @dataclass(slots=True)

@@ -187,7 +187,7 @@ def _compute_network(window: _Window, read: Callable[[Sample], NetworkSample | N
     before, after, _ = readings
     counts = ("tcp_retransmits", "listen_overflows", "listen_drops", "received_bytes", "sent_bytes", "loopback_bytes")
     inside = [found for sample in window.inside if (found := read(sample))]
-    sockets = [reading.sockets.model_dump() for reading in (before, *inside, after)]
+    sockets = [reading.sockets.to_json() for reading in (before, *inside, after)]
     return NetworkUse(
         **{name: max(getattr(after, name) - getattr(before, name), 0) for name in counts},
         peak_sockets={state: max(reading[state] for reading in sockets) for state in sockets[0]},

@@ -31,7 +31,7 @@ class Watch(Closing):
 
     def _take(self, record: Record) -> None:
         if record.get("record") == "sample":
-            sample = Sample.model_validate(record)
+            sample = Sample.from_json(record)
             self.samples.append(sample)
             self._on_sample(sample)
             self._started.set()

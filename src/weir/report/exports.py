@@ -273,7 +273,7 @@ def _load_tables(load: LoadFindings) -> Iterator[str]:
     summary, requests = load.summary, load.summary.requests
     outcomes = [
         ("correct responses", requests.ok),
-        *((f"failed: {kind}", count) for kind, count in summary.errors.model_dump().items() if count),
+        *((f"failed: {kind}", count) for kind, count in summary.errors.occurred.items()),
         ("unanswered at the end", requests.unanswered),
         ("due and not sent", requests.unsent),
         ("intended", requests.intended),

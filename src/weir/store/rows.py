@@ -63,11 +63,12 @@ class IntervalRow(NamedTuple):
 INTERVAL = Codec(
     get_type_hints(IntervalRow) | {"errors": ErrorCounts},
     # The engine's record has other names for these fields.
-    {"idx": "index"} | {f"{name}_us": f"response_time_us.{name}" for name in IntervalQuantiles.model_fields},
+    {"idx": "index"} | {f"{name}_us": f"response_time_us.{name}" for name in IntervalQuantiles.names()},
 )
 _ERRORS = IntervalRow._fields.index("errors")
 # Almost no interval has errors, so a comparison of texts saves most of the parsing.
-_NO_ERRORS, _NO_ERRORS_TEXT = MappingProxyType(ErrorCounts().model_dump()), ErrorCounts().model_dump_json()
+_NO_ERRORS = MappingProxyType(ErrorCounts().to_json())
+_NO_ERRORS_TEXT = json.dumps(_NO_ERRORS.copy(), separators=(",", ":"))
 
 
 class Answered(NamedTuple):

@@ -122,10 +122,10 @@ class MachineSampleRow(NamedTuple):
 _GROUP = attrgetter(*SampleRow._fields[1:])
 _CPU = attrgetter(*CpuSampleRow._fields[1:])
 _POOL = attrgetter(*ThreadStateRow._fields[3:])
-_SOCKETS = {name: f"sockets.{name}" for name in SocketCounts.model_fields}
+_SOCKETS = {name: f"sockets.{name}" for name in SocketCounts.names()}
 _NETWORK = attrgetter(*(_SOCKETS.get(name, name) for name in NetworkSampleRow._fields[2:]))
-_PRESSURE = attrgetter(*(f"{resource}.{tasks}_s" for resource in Pressures.model_fields for tasks in ("some", "full")))
-_OBSERVER = attrgetter(*ObserverCost.model_fields)
+_PRESSURE = attrgetter(*(f"{resource}.{tasks}_s" for resource in Pressures.names() for tasks in ("some", "full")))
+_OBSERVER = attrgetter(*ObserverCost.names())
 _NO_PRESSURE, _NO_OBSERVER = (None,) * 6, (None,) * 3
 
 

@@ -168,13 +168,11 @@ def interval(end_s: float, times_ms: list[float], failed: int = 0) -> Interval:
     for time_ms in times_ms:
         histogram.add(int(time_ms * MS))
     times = {"mean": sum(times_ms) / len(times_ms) * 1000, "max": max(times_ms) * 1000} if times_ms else {}
-    return Interval.model_validate(
-        {
+    return Interval.from_json({
             "index": 0, "start_s": end_s - 1, "end_s": end_s, "due": 0, "sent": 0, "completed": len(times_ms), "ok": len(times_ms),
             "failed": failed, "errors": {}, "in_flight": 0, "oldest_age_us": 0, "response_time_us": times,
             "histogram": histogram.to_text(),
-        }
-    )  # fmt: skip
+        })  # fmt: skip
 
 
 @pytest.mark.parametrize(

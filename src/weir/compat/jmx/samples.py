@@ -1,7 +1,7 @@
 """The results of a test plan in JMeter's form: one sample for each request, with times in milliseconds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -82,9 +82,10 @@ def judge_redirects(native: "NativeLoad", end: LoadEnd, log: NDArray[Any] | None
     verdict = end.summary.verdict
     validity = "suspect" if verdict.validity == "valid" else verdict.validity
     reason = f"{count} responses are redirects, which JMeter would have followed with further requests"
-    changed = {"validity": validity, "reasons": [*verdict.reasons, reason], "kinds": [*verdict.kinds, "redirects"]}
-    summary = end.summary.model_copy(update={"verdict": verdict.model_copy(update=changed)})
-    return end.model_copy(update={"summary": summary})
+    verdict = replace(
+        verdict, validity=validity, reasons=[*verdict.reasons, reason], kinds=[*verdict.kinds, "redirects"]
+    )
+    return replace(end, summary=replace(end.summary, verdict=verdict))
 
 
 def _read_rows(place: int, log: GroupLog) -> Table:

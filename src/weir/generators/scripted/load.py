@@ -179,7 +179,7 @@ class ScriptedLoad(LoadHandle):
             if found is None:
                 raise self._error(tool)
             stopped = "signal" if self._is_stopped else "duration" if self._process.is_interrupted else "complete"
-            self._end = found.end.model_copy(update={"stopped": stopped})
+            self._end = replace(found.end, stopped=stopped)
         except Exception as error:
             self._failure = error
         finally:
