@@ -11,11 +11,15 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from weir.load_spec import LoadSpec
 from weir.model.errors import WeirError
 from weir.model.load import LoadPlan
-from weir.model.records import Interval, LoadEnd, LoadEvent
+
+if TYPE_CHECKING:
+    # Not imported at run time: every command imports this module, and few commands need records.
+    from weir.model.records import Interval, LoadEnd, LoadEvent
 
 TOOLS = {
     "wrk": "weir wrk -t2 -c100 -d30s http://127.0.0.1:8000/",
@@ -30,10 +34,10 @@ TOOLS = {
 class LoadResult:
     """The records of a finished load."""
 
-    end: LoadEnd
-    intervals: Sequence[Interval] = ()
+    end: "LoadEnd"
+    intervals: "Sequence[Interval]" = ()
     """All intervals of 0.1 s, without their histograms. The last interval may be shorter."""
-    events: Sequence[LoadEvent] = ()
+    events: "Sequence[LoadEvent]" = ()
     """Failures, the earliest first: the first failure of each kind, then at most one failure a second."""
     request_log: Path | None = None
     """The log of all requests (`weir.model.request_log`), if the front end needs a log for its report."""
