@@ -48,6 +48,23 @@ def test_two_copies_are_called_different_in_3_to_7_percent(spread: float) -> Non
     assert 0.03 <= np.mean(different) <= 0.07
 
 
+@pytest.mark.parametrize("spread", [0.01, 0.05])
+def test_at_no_look_more_than_7_percent_of_copies_are_called_different(spread: float) -> None:
+    rng = np.random.default_rng(7)
+    different = dict.fromkeys(range(2, 13), 0)
+    for _ in range(RUNS):
+        ratios, has_ended, is_different = np.exp(rng.normal(0.0, spread, 12)), False, False
+        for blocks in different:
+            if not has_ended:
+                ratio = stats.paired_ratio(list(ratios[:blocks]), [1.0] * blocks, first_look=FIRST_LOOK)
+                assert ratio.low is not None
+                assert ratio.high is not None
+                is_different = not ratio.low <= 1 <= ratio.high
+                has_ended = blocks >= FIRST_LOOK and ratio.high / ratio.value - 1 <= WIDTH
+            different[blocks] += is_different
+    assert all(0.03 <= count / RUNS <= 0.07 for count in different.values()), different
+
+
 def test_without_the_wider_interval_too_few_runs_hold_the_truth() -> None:
     held = [is_held for _, is_held, _ in simulate(0.08, 40, truth=1.3, seed=3, first_look=None)]
     assert np.mean(held) < 0.93

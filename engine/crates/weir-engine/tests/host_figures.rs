@@ -157,9 +157,11 @@ fn samples_are_periodic_and_never_fall() {
             .iter()
             .filter(|sample| !sample["groups"][0]["pss_bytes"].is_null());
         let with_memory = with_memory.count();
+        // Memory is due every 0.5 s. The span is longer than 2 s on a busy machine.
+        let most = (span as f64 / 500e6) as usize + 2;
         assert!(
-            (1..=15).contains(&with_memory),
-            "{with_memory} of 40 samples have memory"
+            (1..=most).contains(&with_memory),
+            "{with_memory} of 40 samples have memory, expected at most {most}"
         );
         let last = &samples[39];
         assert!(cpu(&last["groups"][0]) > 0.0);
