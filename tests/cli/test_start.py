@@ -61,6 +61,10 @@ def test_what_the_package_offers_is_loaded_when_it_is_asked_for() -> None:
         _ = weir.Scenery
 
 
+def test_a_load_needs_no_pydantic() -> None:
+    assert not {"pydantic", "numpy"} & modules_of("import weir.cli.load, weir.cli.load_source, weir.cli.load_summary")
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_front_end_puts_its_load_on_without_slow_modules(tool: str) -> None:
     # The front end starts the engine after these imports and before all others.
