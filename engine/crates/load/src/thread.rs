@@ -1,5 +1,5 @@
-//! One load thread: the loop, and a request's life from top to bottom. It is due, is written, gets a response or fails, and then its
-//! user is free for the next one.
+//! One load thread: the loop, and a request's life from top to bottom. A request is due, is written, and gets a response or fails. Then
+//! its user is free for the next request.
 //!
 //! Hot path. Rules for a request on an open connection: one send and one receive (see `weir_net`), and one clock reading when its
 //! response has come, which is also the moment at which its user is free again and writes the next. An open loop reads the clock once
@@ -48,7 +48,7 @@ pub(crate) struct LoadThread<D, P: Protocol> {
 }
 
 impl<D: Driver, P: Protocol> LoadThread<D, P> {
-    /// Runs the load from a moment for a duration, or until it is stopped.
+    /// Runs the load from `start_ns` for a duration, or until it is stopped.
     pub(crate) fn run(
         mut self,
         start_ns: u64,
@@ -125,7 +125,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.in_flight.len() == 0 && self.connections.parked() == 0 && self.workload.is_exhausted()
     }
 
-    /// Does what is due by the clock and not by an event. Returns whether there was something.
+    /// Sends due requests, starts users, and fires timeouts. Returns whether anything was due.
     #[inline]
     fn run_timers(&mut self, now: u64) -> bool {
         let sent = self.send_due(now);
@@ -135,7 +135,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     }
 
     // A request is due: at once for a free user of a closed loop, by the clock for arrivals and for users with a time of their own.
-    /// Sends what is due by the clock. What is due after the end of the load is not sent, however late this call is.
+    /// Sends the requests that are due by the clock before the end of the load.
     #[inline]
     fn send_due(&mut self, now: u64) -> bool {
         let now = self.window.clamp(now);
@@ -169,7 +169,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         sent
     }
 
-    /// Users for whom a moment has come, a batch at most.
+    /// Wakes users whose moment has come, a batch at most.
     fn wake_users(&mut self, now: u64) -> bool {
         for woken in 0..BATCH {
             match self.workload.wake(now) {
@@ -184,7 +184,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         true
     }
 
-    /// Closed loop, at its start: users come one after the other, a batch between two looks at the responses of the others.
+    /// Closed loop, at its start: starts a batch of users. The loop handles responses between two batches.
     fn start_users(&mut self) -> bool {
         let mut any = false;
         for _ in 0..BATCH {
@@ -207,7 +207,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.workload.user_left(UserId::on(slot));
     }
 
-    /// The user of a connection is free, or the connection has room: it takes what comes next.
+    /// The user of a connection is free, or the connection has room: sends the next request, if there is one.
     #[inline]
     fn go_on(&mut self, slot: Slot, now: u64) {
         if !self.connections.is_usable(slot) {
@@ -258,7 +258,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Nothing more is to be sent on an open connection now.
+    /// An open connection has nothing more to send now.
     fn rest(&mut self, slot: Slot, next: Next) {
         self.flush(slot);
         if self.in_flight.count(slot) > 0 {
@@ -285,8 +285,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Writes a request behind the others of its connection. Returns whether there was one: if rows have run out, nothing becomes due any
-    /// more.
+    /// Writes a request behind the others of its connection. Returns false if rows have run out; then no request becomes due any more.
     #[inline(always)]
     fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) -> bool {
         let user = UserId::on(slot);
@@ -315,7 +314,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    // A response comes, or another event of a connection.
+    // A response arrives, or another event of a connection.
 
     /// Handles all events of the last wait. Returns whether there was one.
     #[inline]
@@ -326,7 +325,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             let now = now_ns();
             if now >= self.window.boundary_ns {
                 if now >= self.window.end_ns {
-                    // A response after the end is too late. The other events are not looked at.
+                    // A response after the end is too late, and so are the other events.
                     return any;
                 }
                 let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
@@ -364,7 +363,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             while let Some(slot) = self.connections.next_freed() {
                 self.go_on(slot, now);
             }
-            // Many events take longer than the gap between two arrivals, which do not wait for the rest.
+            // Handling many events takes longer than the gap between two arrivals. Arrivals do not wait for the rest.
             if self.window.is_running && now >= self.workload.next_ns() {
                 self.send_due(now);
             }

@@ -83,7 +83,7 @@ impl Workload {
         }
     }
 
-    /// Returns what a user does next that has a time of its own.
+    /// Returns what a user with a time of its own does next.
     fn next_of_user(&mut self, user: UserId, now: u64) -> Next {
         let Some(users) = &mut self.demand.users else {
             return Next::Queue;

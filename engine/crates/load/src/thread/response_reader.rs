@@ -37,7 +37,7 @@ pub(super) enum Detail {
     Http(HttpError),
     /// As `Http`, found at the end of the stream.
     HttpAtEnd(HttpError),
-    /// So many bytes came behind the last response.
+    /// So many bytes came after the last response.
     Surplus(usize),
     Closed(&'static str),
 }
@@ -145,7 +145,7 @@ impl<P: Protocol> ResponseReader<'_, P> {
         }
     }
 
-    /// The oldest request of the connection has its whole response. Its user is free now, and not when the kernel received it: the time
+    /// Completes the oldest request of the connection. Its user is free now, and not when the kernel received the response: the time
     /// between the two belongs to no request.
     #[inline(always)]
     fn complete(
@@ -157,7 +157,7 @@ impl<P: Protocol> ResponseReader<'_, P> {
         let request = self.in_flight.remove_first(self.slot, id);
         request.last_byte_ns = arrival_ns.unwrap_or(self.now);
         request.is_stamped = arrival_ns.is_some();
-        // A first byte without a stamp came no later than the last one, whose stamp may be older than the look at the clock.
+        // A first byte without a stamp came no later than the last byte, whose stamp may be older than the clock's reading.
         request.first_byte_ns = request.first_byte_ns.min(request.last_byte_ns);
         let connection = self.connections.get(self.slot);
         connection.has_worked();

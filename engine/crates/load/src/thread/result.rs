@@ -13,7 +13,7 @@ use crate::in_flight::InFlight;
 use crate::recorder::Gauges;
 use crate::workload::Workload;
 
-/// What a thread has recorded beside its intervals.
+/// The records of a thread beside its intervals.
 #[derive(Debug)]
 pub(crate) struct ThreadResult {
     pub(crate) clocks: Clocks,
@@ -22,9 +22,9 @@ pub(crate) struct ThreadResult {
     pub(crate) unanswered: u64,
     pub(crate) unsent: u64,
     pub(crate) busy_ns: u64,
-    /// How long the load lasted here.
+    /// Duration of the load on this thread.
     pub(crate) lasted_ns: u64,
-    /// How many intervals it had here.
+    /// Number of intervals on this thread.
     pub(crate) intervals: u64,
     /// Whether it ended because the whole load was done.
     pub(crate) is_complete: bool,

@@ -26,7 +26,7 @@ pub(crate) struct Script {
     /// Whether connections carry several requests at a time.
     is_pipelined: bool,
     may_end: bool,
-    /// Whether a user leaves whose request has failed.
+    /// Whether a user leaves after a failed request.
     pub(crate) leaves_on_failure: bool,
     pub(crate) steps: Vec<StepOutcome>,
 }
@@ -46,7 +46,7 @@ struct Captured {
     body_bytes: u64,
 }
 
-/// Keeps what a step needs of a response.
+/// Keeps the parts of a response that a step needs.
 pub(crate) struct CaptureSink<'a> {
     needs: Needs,
     captured: &'a mut Captured,
@@ -163,7 +163,7 @@ impl Script {
         captured.body_bytes = 0;
     }
 
-    /// Returns what keeps the response to a step.
+    /// Returns the sink for the response to a step.
     #[inline]
     pub(crate) fn capture(&mut self, user: UserId, step: u32) -> CaptureSink<'_> {
         CaptureSink {
