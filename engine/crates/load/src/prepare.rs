@@ -193,7 +193,7 @@ fn endpoints(
     Ok(from_each.collect())
 }
 
-/// Returns the endpoints of a target.
+/// Returns the endpoint of a target.
 fn endpoint(
     plan: &Plan,
     target: &Target,

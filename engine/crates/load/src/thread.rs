@@ -27,8 +27,6 @@ use crate::wait::{WaitStrategy, sleep_until};
 use crate::window::Window;
 use crate::workload::{Next, UserId, Woken, Workload};
 
-use self::result::gauges;
-
 pub(crate) use result::ThreadResult;
 pub(crate) use set_up::Parts;
 
@@ -63,7 +61,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             let woke_ns = now;
             let handled = self.handle_events();
             if now >= self.window.boundary_ns {
-                self.cross_boundary(now);
+                self.split().1.cross_boundary(now);
             }
             let worked = self.run_timers(now);
             if handled || worked {
@@ -161,10 +159,11 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             let Some(slot) = self.connections.next_with_room() else {
                 break;
             };
-            if let Some(intended_ns) = self.workload.take_queued(UserId::on(slot)) {
-                self.send(slot, intended_ns, now_ns());
-                sent = true;
-            }
+            let Some(intended_ns) = self.workload.take_queued(UserId::on(slot)) else {
+                break;
+            };
+            self.send(slot, intended_ns, now_ns());
+            sent = true;
         }
         sent
     }
@@ -285,13 +284,11 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Writes a request behind the others of its connection. Returns false if rows have run out; then no request becomes due any more.
+    /// Writes a request behind the others of its connection. Returns false if rows have run out; then nothing is sent any more.
     #[inline(always)]
     fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) -> bool {
         let user = UserId::on(slot);
         let Some(prepared) = self.workload.write(user, &mut self.driver) else {
-            self.workload.end();
-            self.recorder.unrendered += 1;
             return false;
         };
         let request = InFlightRequest::written(intended_ns, prepared, now);
@@ -320,16 +317,19 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     #[inline]
     fn handle_events(&mut self) -> bool {
         let mut any = false;
-        while let Some(event) = self.driver.next() {
+        loop {
+            let (driver, mut reader) = self.split();
+            let Some(event) = driver.next() else {
+                return any;
+            };
             any = true;
             let now = now_ns();
-            if now >= self.window.boundary_ns {
-                if now >= self.window.end_ns {
+            if now >= reader.window.boundary_ns {
+                if now >= reader.window.end_ns {
                     // A response after the end is too late, and so are the other events.
                     return any;
                 }
-                let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
-                self.recorder.cross_boundary(&mut self.window, now, gauges);
+                reader.cross_boundary(now);
             }
             match event {
                 Event::Received {
@@ -337,17 +337,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
                     bytes,
                     stamp_unix_ns,
                 } => {
-                    let mut reader = ResponseReader {
-                        protocol: &mut self.protocol,
-                        connections: &mut self.connections,
-                        in_flight: &mut self.in_flight,
-                        workload: &mut self.workload,
-                        recorder: &mut self.recorder,
-                        window: &self.window,
-                        slot,
-                        now,
-                    };
-                    let reception = reader.receive(bytes, stamp_unix_ns);
+                    let reception = reader.receive(slot, bytes, stamp_unix_ns, now);
                     self.received(slot, reception, now);
                 }
                 Event::Connected {
@@ -368,7 +358,20 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
                 self.send_due(now);
             }
         }
-        any
+    }
+
+    /// Lends the driver, and the parts that a response passes through.
+    #[inline(always)]
+    fn split(&mut self) -> (&mut D, ResponseReader<'_, P>) {
+        let reader = ResponseReader {
+            protocol: &mut self.protocol,
+            connections: &mut self.connections,
+            in_flight: &mut self.in_flight,
+            workload: &mut self.workload,
+            recorder: &mut self.recorder,
+            window: &mut self.window,
+        };
+        (&mut self.driver, reader)
     }
 
     /// Responses have come, or bytes that are none.
@@ -397,3 +400,6 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

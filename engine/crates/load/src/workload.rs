@@ -43,8 +43,6 @@ pub(crate) struct Workload {
     requests: Requests,
     demand: Demand,
     start_ns: u64,
-    /// Requests that are written and not sent.
-    written: u32,
 }
 
 impl Workload {
@@ -53,7 +51,6 @@ impl Workload {
             requests,
             demand,
             start_ns: 0,
-            written: 0,
         }
     }
 
@@ -171,18 +168,18 @@ impl Workload {
         }
     }
 
-    /// No request becomes due any more.
+    /// Nothing is sent any more.
     pub(crate) fn end(&mut self) {
         self.demand.end();
     }
 
-    /// Returns whether no request is due and none will be.
+    /// Returns whether no request is to be sent, and none will be.
     #[inline]
     pub(crate) fn is_exhausted(&self) -> bool {
         self.demand.is_exhausted()
     }
 
-    /// Returns how many arrivals are due and not taken.
+    /// Returns how many requests are due and not sent.
     pub(crate) fn queued(&self) -> u64 {
         self.demand.queue()
     }
@@ -217,17 +214,16 @@ impl Workload {
     /// Sends the next request of a user. On a pipelined connection [`Self::flush`] sends it. Returns `None` if rows have run out.
     #[inline(always)]
     pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<Prepared> {
-        let prepared = self.requests.write(user, driver)?;
-        self.written = self.written.wrapping_add(1);
-        Some(prepared)
+        let prepared = self.requests.write(user, driver);
+        if prepared.is_none() {
+            self.demand.run_out();
+        }
+        prepared
     }
 
     /// Sends the requests of a pipelined connection that were written since the last call.
     pub(crate) fn flush(&mut self, user: UserId, driver: &mut impl Driver) {
-        let written = std::mem::take(&mut self.written);
-        if written > 0 {
-            self.requests.flush(user, written, driver);
-        }
+        self.requests.flush(user, driver);
     }
 
     /// The response to a request begins.

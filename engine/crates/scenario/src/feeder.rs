@@ -159,7 +159,7 @@ pub(crate) struct Deck {
     own: u64,
     /// Number of rows drawn in this round.
     given: u64,
-    /// `Some` if rows are shuffled: the drawn rows of this round, then the rest in any order.
+    /// If rows are shuffled: the drawn rows of this round, then the rest in any order.
     order: Vec<u32>,
 }
 

@@ -6,7 +6,6 @@ use weir_net::{Driver, Errno, Slot};
 use weir_record::{ErrorKind, RequestOutcome};
 
 use super::LoadThread;
-use super::response_reader::ResponseReader;
 use crate::connections::Phase;
 use crate::error::{describe, describe_connect};
 use crate::in_flight::InFlightRequest;
@@ -61,17 +60,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         if self.connections.phase(slot) != Phase::Busy {
             return self.idle_closed(slot, now);
         }
-        let mut reader = ResponseReader {
-            protocol: &mut self.protocol,
-            connections: &mut self.connections,
-            in_flight: &mut self.in_flight,
-            workload: &mut self.workload,
-            recorder: &mut self.recorder,
-            window: &self.window,
-            slot,
-            now,
-        };
-        let reception = reader.end_of_stream();
+        let reception = self.split().1.end_of_stream(slot, now);
         self.received(slot, reception, now);
     }
 

@@ -142,8 +142,10 @@ impl Script {
 
     /// Sends the requests of a pipelined connection that are not sent yet.
     pub(crate) fn flush(&mut self, user: UserId, driver: &mut impl Driver) {
-        driver.send_bytes(user.slot(), &self.out);
-        self.out.clear();
+        if !self.out.is_empty() {
+            driver.send_bytes(user.slot(), &self.out);
+            self.out.clear();
+        }
     }
 
     /// Returns whether a user has no next request because rows have run out.
