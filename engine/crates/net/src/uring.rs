@@ -133,12 +133,9 @@ impl Driver for UringDriver {
         let bytes = self.payloads[payload.0 as usize];
         socket.has_unsent = bytes.len() > SMALL_BYTES;
         let tag = tag(Operation::Send, slot, *generation);
-        self.ring.send(
-            socket.descriptor.as_fd(),
-            Outgoing::Payload(bytes),
-            tag,
-            socket.has_unsent,
-        );
+        let descriptor = socket.descriptor.as_fd();
+        self.ring
+            .send(descriptor, Outgoing::Payload(bytes), tag, socket.has_unsent);
     }
 
     #[inline]
@@ -164,12 +161,9 @@ impl Driver for UringDriver {
         }
         socket.has_unsent = bytes.len() > SMALL_BYTES;
         let tag = tag(Operation::Send, slot, *generation);
-        self.ring.send(
-            socket.descriptor.as_fd(),
-            Outgoing::Once(memory),
-            tag,
-            socket.has_unsent,
-        );
+        let descriptor = socket.descriptor.as_fd();
+        self.ring
+            .send(descriptor, Outgoing::Once(memory), tag, socket.has_unsent);
     }
 
     fn send_bytes(&mut self, slot: Slot, bytes: &[u8]) {
