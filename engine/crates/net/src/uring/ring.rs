@@ -1,9 +1,9 @@
 //! The ring and the memory it shares with the kernel.
 //!
-//! Soundness: memory that the kernel may read or write later is never freed. Sent bytes are `'static`, in cells if they are overwritten. The
-//! receive buffers and their ring are leaked; the engine makes one ring for each load thread, once. The memory of ordered sends is leaked
-//! too, and reused after their completions. A descriptor may be closed or reused at any time. The kernel then works on another file or
-//! none, which is wrong but not unsafe; the driver prevents it.
+//! Soundness: memory that the kernel may read or write later is never freed. Sent bytes are `'static`, in cells if they are overwritten.
+//! The receive buffers and their ring are leaked; the engine makes one ring for each load thread, once. The memory of ordered sends is
+//! leaked too, and reused after their completions. A descriptor may be closed or reused at any time. The kernel then works on another
+//! file or none, which is wrong but not unsafe; the driver prevents it.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
