@@ -7,7 +7,7 @@ pub trait Protocol: Default {
     /// Its name in plans and records.
     const NAME: &'static str;
 
-    /// What it knows of one connection. The default is a connection on which nothing has come.
+    /// Its state of one connection. The default is a connection without received bytes.
     type State: Default;
 
     /// Takes received bytes up to the end of the response to the connection's oldest request. `to_head` says that the request
@@ -31,6 +31,9 @@ pub trait Protocol: Default {
 
     /// Returns whether a part of a response has come.
     fn has_begun(state: &Self::State) -> bool;
+
+    /// Returns the bytes of a head that is not complete.
+    fn partial_head(state: &Self::State) -> &[u8];
 
     /// Returns the value of a field in the last decoded head of any connection, `None` if it is missing or the head was too long
     /// to be remembered.

@@ -1,6 +1,6 @@
-//! Starts the load threads together, puts together what they saw, and gives it out as records.
+//! Starts the load threads together, merges their results, and emits them as records.
 
-mod ending;
+mod end_record;
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,16 +23,16 @@ use crate::prepare::shard;
 use crate::recorder::{
     Blocks, First, KernelClock, LogWriter, Opened, Pool, Recorder, RequestLog, Tally,
 };
-use crate::thread::{LoadThread, Parts, ThreadResult};
+use crate::thread::{LoadThread, ThreadResult};
 use crate::wait::WaitStrategy;
-use crate::workload::{Demand, Requests, Script, Workload};
+use crate::workload::{Demand, Requests, Workload};
 use crate::{LoadError, Prepared, Stop, VERSION};
 
-/// From the decision to start to the start: long enough for every thread to hear of it.
+/// Time from the decision to start to the start, so that every thread has received it.
 const START_DELAY_NS: u64 = 1_000_000;
-/// And for each connection this much, so that the server can accept what the kernel has connected in its name. A connection that
-/// is still in its accept queue when the load begins may wait there for seconds: nginx accepts one in each pass over its events,
-/// and a pass over thousands of busy connections takes milliseconds (108 in the queue of 9,500 gave 99 timeouts of 2 s).
+/// Additional time for each connection, so that the server can empty its accept queue. A connection that is still in the queue when the
+/// load starts may stay there for seconds: nginx accepts one connection in each pass over its events, and a pass over thousands of
+/// busy connections takes milliseconds. With 108 of 9,500 connections in the queue, 99 requests exceeded a timeout of 2 s.
 const SETTLE_NS_EACH: u64 = 20_000;
 /// The longest such pause.
 const LONGEST_SETTLE_NS: u64 = 1_000_000_000;
@@ -40,10 +40,10 @@ const LONGEST_SETTLE_NS: u64 = 1_000_000_000;
 /// Connections of a thread up to which io_uring is chosen: the most for which it was measured against epoll, and was no worse.
 const URING_CONNECTIONS: usize = 16_384;
 
-/// How nice what works beside a load thread is to it.
+/// The niceness of threads that work beside a load thread.
 pub const NICE: i32 = 19;
 
-/// What load threads tell the collecting one.
+/// A message from a load thread to the collecting one.
 pub(crate) enum Message {
     /// The connections are open, or failed to.
     Opened(Opened),
@@ -57,12 +57,12 @@ pub(crate) enum Message {
     Failed(LoadError),
 }
 
-/// Runs a load and hands its records to `emit`, which should not block: while it does, nothing is collected. Returns when the
-/// load is over or was stopped, the last record being [`Record::End`]. A plan that is held emits [`Record::Ready`] and begins at the moment
-/// of CLOCK_MONOTONIC that `begin` then gives; one that was stopped before it began has no `End`.
+/// Runs a load and passes its records to `emit`, which should not block. Returns when the load is over or was stopped; the last record is
+/// [`Record::End`]. A held load emits [`Record::Ready`] and starts at the moment of CLOCK_MONOTONIC that `begin` receives. A held load
+/// that is stopped before its start has no `End`.
 ///
 /// # Errors
-/// When no connection could be opened or the system does not give what is needed. No `End` was emitted then.
+/// When no connection could be opened or a system call failed. Then there is no `End`.
 pub fn run(
     prepared: &Prepared,
     stop: &Stop,
@@ -79,14 +79,14 @@ pub fn run(
         match UringDriver::new(0) {
             Ok(_) => return run_on::<UringDriver>(prepared, stop, begin, emit),
             Err(problem) if backend == Backend::IoUring => return Err(LoadError::Uring(problem)),
-            // Many containers forbid it; `hello` says which one it is.
+            // Many containers forbid it. `hello` names the back end.
             Err(_) => {}
         }
     }
     run_on::<EpollDriver>(prepared, stop, begin, emit)
 }
 
-/// Whether io_uring is asked for, or the better choice.
+/// Returns whether the plan asks for io_uring, or leaves the choice and io_uring is no worse.
 fn wants_uring(plan: &Plan) -> bool {
     match plan.backend {
         Backend::IoUring => true,
@@ -126,9 +126,9 @@ fn run_on<D: NetBackend>(
                 })
                 .map_err(LoadError::System)?;
         }
-        // What is collected can wait; a send cannot, and may need this CPU. Always allowed.
+        // Collecting can wait, but a send cannot, and may need this CPU. Always allowed.
         weir_sys::limits::lower_priority(NICE);
-        // Only the threads hold them now: when they are gone, receiving ends.
+        // Now only the threads hold senders. When the threads have ended, receiving ends.
         drop((messages, shared.blocks));
         let collector = Collector {
             prepared,
@@ -143,7 +143,7 @@ fn run_on<D: NetBackend>(
     })
 }
 
-/// What the threads of a load share.
+/// The parts that the threads of a load share.
 #[derive(Clone)]
 struct Shared {
     pool: Pool,
@@ -151,7 +151,7 @@ struct Shared {
     blocks: Option<Blocks>,
 }
 
-/// The life of one load thread.
+/// Runs one load thread.
 fn run_thread<D: NetBackend>(
     k: usize,
     prepared: &Prepared,
@@ -188,79 +188,36 @@ fn run_thread<D: NetBackend>(
     if plan.kernel_timestamps {
         driver.stamp_arrivals();
     }
-    let wiring = Wiring {
-        shard,
-        connections,
-        recorder,
-    };
     if prepared.tls.is_empty() {
-        return run_over(driver, wiring, prepared, stop, messages, started);
+        return run_over(driver, shard, recorder, prepared, stop, messages, started);
     }
     let clients: Result<Vec<Client>, _> = prepared.tls.iter().map(Client::new).collect();
     let clients = clients.map_err(|error| LoadError::System(std::io::Error::other(error)))?;
     let count = clients.len() as u64;
     let client_of = (0..connections as u64).map(|slot| (shard.index(slot) % count) as usize);
     let driver = TlsDriver::new(driver, clients, client_of);
-    run_over(driver, wiring, prepared, stop, messages, started)
-}
-
-/// A load thread's share of the load.
-struct Wiring {
-    shard: Shard,
-    connections: usize,
-    recorder: Recorder,
+    run_over(driver, shard, recorder, prepared, stop, messages, started)
 }
 
 /// Runs a load thread over a driver.
 fn run_over<D: Driver>(
     mut driver: D,
-    wiring: Wiring,
+    shard: Shard,
+    recorder: Recorder,
     prepared: &Prepared,
     stop: &Stop,
     messages: &Sender<Message>,
     started: &Receiver<u64>,
 ) -> Result<(), LoadError> {
     let plan = &prepared.plan;
-    let Wiring {
-        shard,
-        connections,
-        recorder,
-    } = wiring;
-    let size = (connections, plan.pipeline, shard);
-    let requests = match &prepared.scenario {
-        None => Requests::new(
-            prepared.requests.clone(),
-            plan.targets.clone(),
-            prepared.right_statuses(),
-            &mut driver,
-            size,
-            prepared.is_head(),
-        ),
-        Some(compiled) => {
-            let worker = compiled.worker(shard, plan.seed)?;
-            let compiled = Arc::clone(compiled);
-            let script = Script::new(compiled, worker, &mut driver, size, plan.seed);
-            Requests::Scenario(Box::new(script))
-        }
-    };
-    let parts = Parts {
-        driver,
-        endpoints: prepared.endpoints.clone(),
-        keep_alive: plan.keep_alive,
-        depth: plan.pipeline,
-        connections,
-        shard,
-        timeout_ns: (plan.timeout_s * 1e9).round() as u64,
-        workload: Workload::new(requests, Demand::new(plan, shard)),
-        recorder,
-        wait: WaitStrategy::of(plan),
-    };
+    let requests = Requests::new(prepared, shard, &mut driver)?;
+    let workload = Workload::new(requests, Demand::new(plan, shard));
     let mut thread = match plan.protocol {
-        Protocol::Http1 => LoadThread::<D, Http1>::new(parts),
+        Protocol::Http1 => LoadThread::<D, Http1>::new(prepared, shard, driver, workload, recorder),
     };
     let opened = thread.open(stop).map_err(LoadError::System)?;
     let _ = messages.send(Message::Opened(opened));
-    // The sender is dropped instead when the load is given up.
+    // If the load is given up, the sender is dropped.
     let Ok(start_ns) = started.recv() else {
         return Ok(());
     };
@@ -272,7 +229,7 @@ fn run_over<D: Driver>(
 }
 
 fn bind(k: usize, cpus: &[usize]) -> Result<(), LoadError> {
-    // Timers are late by the slack, 50 us unless told otherwise. Without the right to change it they stay so.
+    // Timers are late by the slack, 50 us by default. Without the right to change it the slack stays.
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
     if cpus.is_empty() {
         return Ok(());
@@ -322,7 +279,7 @@ impl Collector<'_> {
             soonest_ns
         };
         for start in &starts {
-            // A thread that has gone has told why; that is met below.
+            // A thread that has ended has sent its error, which is received below.
             let _ = start.send(start_ns);
         }
         emit(Record::Hello(self.hello(connected, start_ns)));
@@ -344,9 +301,7 @@ impl Collector<'_> {
         };
         let mut ends = Vec::new();
         while ends.len() < starts.len() {
-            let message = self
-                .inbox
-                .recv_timeout(Duration::from_nanos(CHECK_INTERVAL_NS));
+            let message = self.receive()?;
             let now = moment();
             if let Some(still_ns) = standstill.check(now) {
                 emit(Record::Event(stood_still(
@@ -355,29 +310,19 @@ impl Collector<'_> {
                 )));
             }
             match message {
-                Ok(Message::Part(part)) => {
+                Some(Message::Part(part)) => {
                     if let Some(interval) = self.take_part(&mut merger, part) {
                         emit_interval(interval, emit);
                     }
                 }
-                Ok(Message::Event(event)) => emit(Record::Event(event)),
-                Ok(Message::Done(end)) => {
+                Some(Message::Event(event)) => emit(Record::Event(event)),
+                Some(Message::Done(end)) => {
                     for interval in merger.thread_ended(end.intervals) {
                         emit_interval(interval, emit);
                     }
                     ends.push(*end);
                 }
-                Ok(Message::Failed(error)) => {
-                    self.stop.request(weir_record::Stopped::Input);
-                    return Err(error);
-                }
-                Ok(Message::Opened(_)) => {}
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(LoadError::System(std::io::Error::other(
-                        "a load thread is gone",
-                    )));
-                }
+                Some(Message::Opened(_) | Message::Failed(_)) | None => {}
             }
         }
         let cpu_ns = moment().cpu_ns - begun.cpu_ns;
@@ -390,7 +335,7 @@ impl Collector<'_> {
         Ok(())
     }
 
-    /// When the load is to begin; None: it was stopped before that.
+    /// Waits for the start of a held load. Returns `None` if the load was stopped before.
     fn wait_to_be_told(&self) -> Option<u64> {
         loop {
             match self
@@ -404,27 +349,35 @@ impl Collector<'_> {
         }
     }
 
+    /// Waits a moment for a message of a load thread.
+    ///
+    /// # Errors
+    /// When a load thread has failed, which stops the others.
+    fn receive(&self) -> Result<Option<Message>, LoadError> {
+        let interval = Duration::from_nanos(CHECK_INTERVAL_NS);
+        match self.inbox.recv_timeout(interval) {
+            Ok(Message::Failed(error)) => {
+                self.stop.request(weir_record::StopReason::Input);
+                Err(error)
+            }
+            Ok(message) => Ok(Some(message)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                let problem = std::io::Error::other("a load thread is gone");
+                Err(LoadError::System(problem))
+            }
+        }
+    }
+
     fn wait_until_open(&self, threads: usize) -> Result<u64, LoadError> {
         let mut connected = 0;
         let mut first_failure = None;
         let mut opened = 0;
         while opened < threads {
-            match self.inbox.recv() {
-                Ok(Message::Opened(thread)) => {
-                    opened += 1;
-                    connected += thread.connected;
-                    first_failure = first_failure.or(thread.first_failure);
-                }
-                Ok(Message::Failed(error)) => {
-                    self.stop.request(weir_record::Stopped::Input);
-                    return Err(error);
-                }
-                Ok(_) => {}
-                Err(_) => {
-                    return Err(LoadError::System(std::io::Error::other(
-                        "a load thread is gone",
-                    )));
-                }
+            if let Some(Message::Opened(thread)) = self.receive()? {
+                opened += 1;
+                connected += thread.connected;
+                first_failure = first_failure.or(thread.first_failure);
             }
         }
         if connected == 0 && !self.stop.is_requested() {

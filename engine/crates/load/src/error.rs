@@ -1,8 +1,8 @@
-//! What can keep a load from being run, in words for the person who asked for it.
+//! Errors that keep a load from running, in words for the user.
 
-use std::fmt;
 use std::io;
 
+use thiserror::Error;
 use weir_net::{Endpoint, Errno};
 use weir_plan::PlanError;
 use weir_scenario::ScenarioError;
@@ -10,88 +10,107 @@ use weir_scenario::ScenarioError;
 use crate::recorder::ConnectFailure;
 
 /// A load that cannot be run.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum LoadError {
     /// The plan cannot be used.
-    Plan(PlanError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// The host of the target has no address.
+    #[error("plan, key target: the host {host:?} has no address ({problem})")]
     Resolve {
         /// The host.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         problem: String,
     },
     /// The body's file cannot be read.
+    #[error("plan, key request.body.file: {path:?} cannot be read: {problem}")]
     Body {
         /// Its path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         problem: io::Error,
     },
     /// The scenario cannot be used.
-    Scenario(ScenarioError),
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
     /// A feeder's file cannot be read.
+    #[error("plan, key scenario.feeders.{name}.file: {path:?} cannot be read: {problem}")]
     Feeder {
         /// The feeder.
         name: String,
         /// Its path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         problem: io::Error,
     },
     /// A setting of TLS cannot be used.
+    #[error("plan, key {key}: {found:?} cannot be used: {problem}")]
     Tls {
         /// The key of the plan.
         key: &'static str,
-        /// What it says.
+        /// Its value.
         found: String,
-        /// What is wrong with it.
+        /// The error in it.
         problem: String,
     },
     /// The file of the request log cannot be written.
+    #[error("plan, key request_log: {path:?} cannot be written: {problem}")]
     RequestLog {
         /// Its path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         problem: io::Error,
     },
     /// A CPU of the plan cannot be used.
+    #[error("plan, key cpus: found {cpu}, expected CPUs that this process may use ({problem})")]
     Cpu {
         /// The CPU.
         cpu: usize,
-        /// What the system said.
+        /// The system's error.
         problem: Errno,
     },
-    /// More connections than this process may have files.
+    /// The plan has more connections than this process may have open files.
+    #[error(
+        "plan, key load: found {connections} connections, expected at most {limit}, since this process may have no more files open"
+    )]
     Files {
         /// Connections of the plan.
         connections: usize,
-        /// Files that this process may have.
+        /// Limit of open files.
         limit: u64,
     },
     /// None of the connections could be opened.
+    #[error("{}", describe_unreachable(.endpoint, *.problem, .text, *.timeout_s))]
     Unreachable {
-        /// Where to.
+        /// The server's address.
         endpoint: Box<Endpoint>,
         /// Whether through TLS.
         is_tls: bool,
-        /// What the first attempt met; nothing if it was not answered in time.
+        /// The system's error of the first attempt, `None` after a timeout.
         problem: Option<Errno>,
-        /// What that was about, where the number does not say it.
+        /// The cause, if the number does not name it.
         text: Option<String>,
-        /// How long was waited.
+        /// The timeout.
         timeout_s: f64,
     },
-    /// The plan asks for io_uring and there is none.
+    /// The plan needs io_uring, and the system has none.
+    #[error(
+        "plan, key backend: found \"io_uring\", which this kernel or container does not allow ({0})"
+    )]
     Uring(io::Error),
-    /// The plan asks for kernel timestamps and there are none.
+    /// The plan needs kernel timestamps, and the system has none.
+    #[error(
+        "plan, key kernel_timestamps: found true, expected false, since this kernel does not stamp what it receives ({0})"
+    )]
     KernelTimestamps(io::Error),
-    /// The kernel does not give what a load thread needs.
+    /// A system call of a load thread failed.
+    #[error("the load cannot be run here: {0}")]
     System(io::Error),
 }
 
 impl LoadError {
-    /// The process's exit code: 2 for what the user can change in the plan, 3 for the target.
+    /// Returns the process's exit code: 2 for errors in the plan, 3 for errors of the target.
     pub fn code(&self) -> u8 {
         match self {
             Self::Unreachable { .. } | Self::System(_) => 3,
@@ -99,7 +118,7 @@ impl LoadError {
         }
     }
 
-    /// The next thing to try.
+    /// Returns the next thing to try.
     pub fn hint(&self) -> String {
         match self {
             Self::Plan(error) => error.hint(),
@@ -132,121 +151,21 @@ impl LoadError {
     }
 }
 
-impl fmt::Display for LoadError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plan(error) => error.fmt(formatter),
-            Self::Resolve { host, problem } => {
-                write!(
-                    formatter,
-                    "plan, key target: the host {host:?} has no address ({problem})"
-                )
-            }
-            Self::Body { path, problem } => {
-                write!(
-                    formatter,
-                    "plan, key request.body.file: {path:?} cannot be read: {problem}"
-                )
-            }
-            Self::Scenario(error) => error.fmt(formatter),
-            Self::Feeder {
-                name,
-                path,
-                problem,
-            } => {
-                write!(
-                    formatter,
-                    "plan, key scenario.feeders.{name}.file: {path:?} cannot be read: {problem}"
-                )
-            }
-            Self::RequestLog { path, problem } => {
-                write!(
-                    formatter,
-                    "plan, key request_log: {path:?} cannot be written: {problem}"
-                )
-            }
-            Self::Cpu { cpu, problem } => {
-                write!(
-                    formatter,
-                    "plan, key cpus: found {cpu}, expected CPUs that this process may use ({problem})"
-                )
-            }
-            Self::Files { connections, limit } => write!(
-                formatter,
-                "plan, key load: found {connections} connections, expected at most {limit}, since this process may have no more files open"
-            ),
-            Self::Tls {
-                key,
-                found,
-                problem,
-            } => write!(
-                formatter,
-                "plan, key {key}: {found:?} cannot be used: {problem}"
-            ),
-            Self::Unreachable {
-                endpoint,
-                text: Some(text),
-                ..
-            } => {
-                write!(formatter, "no connection to {endpoint}: {text}")
-            }
-            Self::Unreachable {
-                endpoint,
-                problem: Some(Errno::CONNREFUSED),
-                ..
-            } => {
-                write!(formatter, "connection refused by {endpoint}")
-            }
-            Self::Unreachable {
-                endpoint,
-                problem: Some(errno),
-                ..
-            } => {
-                write!(
-                    formatter,
-                    "no connection to {endpoint}: {}",
-                    describe(*errno)
-                )
-            }
-            Self::Unreachable {
-                endpoint,
-                problem: None,
-                timeout_s,
-                ..
-            } => {
-                write!(
-                    formatter,
-                    "no connection to {endpoint} within {timeout_s} s"
-                )
-            }
-            Self::Uring(error) => write!(
-                formatter,
-                "plan, key backend: found \"io_uring\", which this kernel or container does not allow ({error})"
-            ),
-            Self::KernelTimestamps(error) => write!(
-                formatter,
-                "plan, key kernel_timestamps: found true, expected false, since this kernel does not stamp what it receives ({error})"
-            ),
-            Self::System(error) => write!(formatter, "the load cannot be run here: {error}"),
-        }
+fn describe_unreachable(
+    endpoint: &Endpoint,
+    problem: Option<Errno>,
+    text: &Option<String>,
+    timeout_s: f64,
+) -> String {
+    match (text, problem) {
+        (Some(text), _) => format!("no connection to {endpoint}: {text}"),
+        (None, Some(Errno::CONNREFUSED)) => format!("connection refused by {endpoint}"),
+        (None, Some(errno)) => format!("no connection to {endpoint}: {}", describe(errno)),
+        (None, None) => format!("no connection to {endpoint} within {timeout_s} s"),
     }
 }
 
-impl std::error::Error for LoadError {}
-
-impl From<PlanError> for LoadError {
-    fn from(error: PlanError) -> Self {
-        Self::Plan(error)
-    }
-}
-
-impl From<ScenarioError> for LoadError {
-    fn from(error: ScenarioError) -> Self {
-        Self::Scenario(error)
-    }
-}
-
-/// An error of the system in a few lower-case words.
+/// Returns an error of the system in a few lower-case words.
 pub(crate) fn describe(errno: Errno) -> String {
     let error = io::Error::from(errno);
     match error.kind() {
@@ -261,7 +180,7 @@ pub(crate) fn describe(errno: Errno) -> String {
     }
 }
 
-/// Why a connection could not be made, in a few words.
+/// Returns in a few words why a connection could not be made.
 pub(crate) fn describe_connect(failure: &ConnectFailure) -> String {
     match (&failure.text, failure.errno) {
         (Some(text), _) => text.clone(),

@@ -6,10 +6,10 @@ mod tally;
 
 use weir_http::Response;
 use weir_net::{Errno, Slot};
-use weir_record::{Ending, ErrorKind, FirstFailure};
+use weir_record::{ErrorKind, FirstFailure, RequestOutcome};
 
 pub(crate) use self::kernel_clock::KernelClock;
-pub(crate) use self::request_log::{Blocks, Ended, LogWriter, RequestLog};
+pub(crate) use self::request_log::{Blocks, LogWriter, RequestLog};
 pub(crate) use self::tally::{First, Gauges, Pool, Tally};
 use crate::error::describe_connect;
 use crate::in_flight::InFlightRequest;
@@ -42,8 +42,6 @@ pub(crate) struct Recorder {
     pub(crate) first_failure: Option<FirstFailure>,
     /// Whether a connection could not be made because this machine had no free port.
     pub(crate) ports_used_up: bool,
-    /// Requests that were due when rows had run out.
-    pub(crate) unrendered: u64,
     pub(crate) opened: Opened,
     /// The beginning of the last bytes that were no response.
     excerpt: Vec<u8>,
@@ -66,7 +64,6 @@ impl Recorder {
             until_failure,
             first_failure: None,
             ports_used_up: false,
-            unrendered: 0,
             opened: Opened::default(),
             excerpt: Vec::new(),
         }
@@ -124,15 +121,17 @@ impl Recorder {
         self.tally.record_response(slot, request, response, server);
         self.tally.counts.ok += u64::from(is_right);
         if let Some(log) = &mut self.log {
-            let end = Ended {
-                ending: match is_right {
-                    true => Ending::Ok,
-                    false => Ending::Failed(ErrorKind::Check),
-                },
-                response: Some(response),
-                connect_ns,
+            let outcome = match is_right {
+                true => RequestOutcome::Ok,
+                false => RequestOutcome::Failed(ErrorKind::Check),
             };
-            log.record(UserId::on(slot), request, end);
+            log.record(
+                UserId::on(slot),
+                request,
+                outcome,
+                Some(response),
+                connect_ns,
+            );
         }
     }
 
@@ -142,16 +141,11 @@ impl Recorder {
         &mut self,
         slot: Slot,
         request: &InFlightRequest,
-        ending: Ending,
+        outcome: RequestOutcome,
         connect_ns: u64,
     ) {
         if let Some(log) = &mut self.log {
-            let end = Ended {
-                ending,
-                response: None,
-                connect_ns,
-            };
-            log.record(UserId::on(slot), request, end);
+            log.record(UserId::on(slot), request, outcome, None, connect_ns);
         }
     }
 
@@ -174,9 +168,13 @@ impl Recorder {
         self.until_failure
     }
 
-    /// Keeps the beginning of bytes that are no response, for the message.
+    /// Keeps the beginning of bytes that are no response, for the message: those of a partial head, or else the last received ones.
     #[cold]
-    pub(crate) fn keep_excerpt(&mut self, bytes: &[u8]) {
+    pub(crate) fn keep_excerpt(&mut self, partial_head: &[u8], received: &[u8]) {
+        let bytes = match partial_head {
+            [] => received,
+            head => head,
+        };
         self.excerpt.clear();
         self.excerpt
             .extend_from_slice(&bytes[..bytes.len().min(EXCERPT_BYTES)]);

@@ -1,46 +1,46 @@
-//! A request to end a load early: by a signal, a closed input, or a reader that has gone.
+//! A request to end a load early: by a signal, a closed input, a closed output or the first failure.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use weir_record::Stopped;
+use weir_record::StopReason;
 
 const RUNNING: u8 = 0;
 const SIGNAL: u8 = 1;
 const INPUT: u8 = 2;
 const FIRST_FAILURE: u8 = 3;
 
-/// Shared by the load and the threads that may end it. Load threads look at it at least every 20 ms.
+/// Shared by the load and the threads that may end it. Load threads read it at least every 20 ms.
 #[derive(Debug, Default)]
 pub struct Stop(AtomicU8);
 
 impl Stop {
-    /// Asks the load to end; the first reason given is the one that is reported.
-    pub fn request(&self, reason: Stopped) {
+    /// Asks the load to end. Only the first reason is reported.
+    pub fn request(&self, reason: StopReason) {
         let reason = match reason {
-            Stopped::Duration | Stopped::Complete => return,
-            Stopped::Signal => SIGNAL,
-            Stopped::Input => INPUT,
-            Stopped::FirstFailure => FIRST_FAILURE,
+            StopReason::Duration | StopReason::Complete => return,
+            StopReason::Signal => SIGNAL,
+            StopReason::Input => INPUT,
+            StopReason::FirstFailure => FIRST_FAILURE,
         };
-        // The first reason stays; that it is already there is fine.
+        // Fails if there is a reason already, which stays.
         let _ = self
             .0
             .compare_exchange(RUNNING, reason, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Whether the load should end.
+    /// Returns whether the load should end.
     #[inline]
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed) != RUNNING
     }
 
-    /// Why the load ended, or will.
-    pub fn reason(&self) -> Stopped {
+    /// Returns why the load ended or will end.
+    pub fn reason(&self) -> StopReason {
         match self.0.load(Ordering::Relaxed) {
-            SIGNAL => Stopped::Signal,
-            INPUT => Stopped::Input,
-            FIRST_FAILURE => Stopped::FirstFailure,
-            _ => Stopped::Duration,
+            SIGNAL => StopReason::Signal,
+            INPUT => StopReason::Input,
+            FIRST_FAILURE => StopReason::FirstFailure,
+            _ => StopReason::Duration,
         }
     }
 }

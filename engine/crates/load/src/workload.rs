@@ -12,7 +12,7 @@ use weir_net::Driver;
 use weir_record::StepOutcome;
 
 pub(crate) use self::demand::Demand;
-pub(crate) use self::requests::{Prepared, Requests, Wrong};
+pub(crate) use self::requests::{Requests, WrittenRequest, Wrong};
 pub(crate) use self::script::Script;
 use self::users::Action;
 pub(crate) use self::users::UserId;
@@ -41,10 +41,8 @@ pub(crate) enum Woken {
 /// Requests and demand of a thread's shard of the load.
 pub(crate) struct Workload {
     requests: Requests,
-    demand: Demand,
+    pub(crate) demand: Demand,
     start_ns: u64,
-    /// Requests that are written and not sent.
-    written: u32,
 }
 
 impl Workload {
@@ -53,7 +51,6 @@ impl Workload {
             requests,
             demand,
             start_ns: 0,
-            written: 0,
         }
     }
 
@@ -83,7 +80,7 @@ impl Workload {
         }
     }
 
-    /// Returns what a user does next that has a time of its own.
+    /// Returns what a user with a time of its own does next.
     fn next_of_user(&mut self, user: UserId, now: u64) -> Next {
         let Some(users) = &mut self.demand.users else {
             return Next::Queue;
@@ -171,36 +168,10 @@ impl Workload {
         }
     }
 
-    /// No request becomes due any more.
-    pub(crate) fn end(&mut self) {
-        self.demand.end();
-    }
-
-    /// Returns whether no request is due and none will be.
-    #[inline]
-    pub(crate) fn is_exhausted(&self) -> bool {
-        self.demand.is_exhausted()
-    }
-
-    /// Returns how many arrivals are due and not taken.
-    pub(crate) fn queued(&self) -> u64 {
-        self.demand.queue()
-    }
-
     /// Returns the intended start of the oldest arrival that is due and not taken.
     pub(crate) fn oldest_queued_ns(&self) -> Option<u64> {
         let due_ns = self.demand.oldest_of_queue_ns()?;
         Some(self.start_ns + due_ns)
-    }
-
-    /// Returns whether a user is there when the clock starts.
-    pub(crate) fn is_present(&self, user: UserId) -> bool {
-        self.demand.is_present(user)
-    }
-
-    /// Returns how many of `connections` the start of the load needs, at least one.
-    pub(crate) fn needed_at_start(&self, connections: usize) -> usize {
-        self.demand.needed_at_start(connections)
     }
 
     /// Returns whether users have a time of their own.
@@ -216,18 +187,21 @@ impl Workload {
 
     /// Sends the next request of a user. On a pipelined connection [`Self::flush`] sends it. Returns `None` if rows have run out.
     #[inline(always)]
-    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<Prepared> {
-        let prepared = self.requests.write(user, driver)?;
-        self.written = self.written.wrapping_add(1);
-        Some(prepared)
+    pub(crate) fn write(
+        &mut self,
+        user: UserId,
+        driver: &mut impl Driver,
+    ) -> Option<WrittenRequest> {
+        let written = self.requests.write(user, driver);
+        if written.is_none() {
+            self.demand.run_out();
+        }
+        written
     }
 
     /// Sends the requests of a pipelined connection that were written since the last call.
     pub(crate) fn flush(&mut self, user: UserId, driver: &mut impl Driver) {
-        let written = std::mem::take(&mut self.written);
-        if written > 0 {
-            self.requests.flush(user, written, driver);
-        }
+        self.requests.flush(user, driver);
     }
 
     /// The response to a request begins.

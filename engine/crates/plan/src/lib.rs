@@ -48,16 +48,13 @@ pub struct Plan {
     #[serde(default)]
     pub targets: Vec<String>,
     /// Address to connect to, instead of resolving the host of `target`.
-    #[serde(default)]
     pub address: Option<SocketAddr>,
     /// Path of a Unix socket to connect to, instead of the host of `target`.
-    #[serde(default)]
     pub unix: Option<String>,
     /// Local addresses, assigned to connections in turn.
     #[serde(default)]
     pub local_addresses: Vec<IpAddr>,
     /// TLS settings for an `https://` target.
-    #[serde(default)]
     pub tls: Option<Tls>,
     /// Protocol of the requests.
     #[serde(default)]
@@ -72,17 +69,14 @@ pub struct Plan {
     #[serde(default)]
     pub request: Request,
     /// The scenario of each user, instead of `request`.
-    #[serde(default)]
     pub scenario: Option<scenario::Scenario>,
     /// The arrivals of requests.
     pub load: Load,
     /// Maximum duration. `requests`, `until` and other keys may end the load earlier.
     pub duration_s: f64,
     /// Number of requests of the load. `None`: unlimited.
-    #[serde(default)]
     pub requests: Option<u64>,
     /// Condition that ends the load early.
-    #[serde(default)]
     pub until: Option<Until>,
     /// Seed of all random numbers.
     #[serde(default)]
@@ -112,10 +106,8 @@ pub struct Plan {
     #[serde(default)]
     pub backend: Backend,
     /// Path of a file for a record of each request.
-    #[serde(default)]
     pub request_log: Option<String>,
     /// This engine's part of a load that several engines share. `None`: the whole load.
-    #[serde(default)]
     pub part: Option<Part>,
     /// Whether the load, with open connections, waits for its start time.
     #[serde(default)]
@@ -188,16 +180,13 @@ pub enum Backend {
 
 /// The request.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// The method.
-    #[serde(default)]
     pub method: Method,
     /// Header fields, in order.
-    #[serde(default)]
     pub headers: Vec<(String, String)>,
     /// The body, if any.
-    #[serde(default)]
     pub body: Option<Body>,
 }
 
@@ -265,7 +254,6 @@ impl Body {
 #[serde(deny_unknown_fields)]
 pub struct Check {
     /// Correct statuses. `None`: every status below 400.
-    #[serde(default)]
     pub status: Option<Vec<u16>>,
 }
 

@@ -1,15 +1,18 @@
-//! What can be wrong with a scenario, in words for the person who wrote it.
+//! Errors in a scenario, in words for its author.
 
 use std::fmt;
 
-/// A scenario that cannot be used. All of these come before the first request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use thiserror::Error;
+
+/// An error in a scenario, found before the first request.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("plan, key scenario.{key}: found {found}, expected {expected}")]
 pub struct ScenarioError {
     /// The path of the key below `scenario`, `steps[1].path`.
     pub key: String,
-    /// What the scenario says.
+    /// The value in the scenario.
     pub found: String,
-    /// What it could say.
+    /// The expected values.
     pub expected: String,
 }
 
@@ -26,24 +29,8 @@ impl ScenarioError {
         }
     }
 
-    /// The next thing to try.
+    /// Returns the next thing to try.
     pub fn hint(&self) -> String {
         format!("set scenario.{} to {}", self.key, self.expected)
     }
 }
-
-impl fmt::Display for ScenarioError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            key,
-            found,
-            expected,
-        } = self;
-        write!(
-            formatter,
-            "plan, key scenario.{key}: found {found}, expected {expected}"
-        )
-    }
-}
-
-impl std::error::Error for ScenarioError {}

@@ -3,10 +3,9 @@
 
 use weir_http::Protocol;
 use weir_net::{Driver, Errno, Slot};
-use weir_record::{Ending, ErrorKind};
+use weir_record::{ErrorKind, RequestOutcome};
 
 use super::LoadThread;
-use super::response_reader::ResponseReader;
 use crate::connections::Phase;
 use crate::error::{describe, describe_connect};
 use crate::in_flight::InFlightRequest;
@@ -42,7 +41,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// The last response was the last of its connection.
+    /// Closes a connection after its last response.
     pub(super) fn close_after(&mut self, slot: Slot, by_server: bool, now: u64) {
         if self.in_flight.count(slot) > 0 {
             return self.fail_connection(slot, ErrorKind::Reset, now, CLOSED);
@@ -61,17 +60,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         if self.connections.phase(slot) != Phase::Busy {
             return self.idle_closed(slot, now);
         }
-        let mut reader = ResponseReader {
-            protocol: &mut self.protocol,
-            connections: &mut self.connections,
-            in_flight: &mut self.in_flight,
-            workload: &mut self.workload,
-            recorder: &mut self.recorder,
-            window: &self.window,
-            slot,
-            now,
-        };
-        let reception = reader.end_of_stream();
+        let reception = self.split().1.end_of_stream(slot, now);
         self.received(slot, reception, now);
     }
 
@@ -93,15 +82,15 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Fails all requests of a connection, and closes it: no response can be told from the bytes that follow, and nothing is sent twice.
-    /// If the first failure ends the load, the other requests count as unanswered.
+    /// Fails all requests of a connection and closes it, because the following bytes cannot be assigned to requests. No request is sent
+    /// twice. If the first failure ends the load, the other requests count as unanswered.
     #[cold]
     pub(super) fn fail_connection(&mut self, slot: Slot, kind: ErrorKind, now: u64, detail: &str) {
         let user = UserId::on(slot);
         while let Some(request) = self.in_flight.pop(slot) {
             let connect_ns = std::mem::take(&mut self.connections.get(slot).connect_ns);
             self.recorder
-                .log_failure(slot, request, Ending::Failed(kind), connect_ns);
+                .log_failure(slot, request, RequestOutcome::Failed(kind), connect_ns);
             self.workload.lose(user, request);
             self.workload.user_failed(user);
             let detail = || detail.to_owned();
@@ -114,7 +103,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.connections.free(slot);
     }
 
-    /// A connection could not be made: its request fails, or the oldest arrival, and after a pause it is tried again.
+    /// A connection could not be made. Its request fails, or else the oldest arrival. After a pause the thread tries again.
     #[cold]
     pub(super) fn connect_failed(&mut self, slot: Slot, failure: ConnectFailure, now: u64) {
         self.driver.close(slot);
@@ -131,10 +120,10 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             Some(intended_ns) => {
                 let part = self.workload.drop_unsent(user);
                 let request = InFlightRequest::unsent(intended_ns, part);
-                let ending = Ending::Failed(ErrorKind::Connect);
+                let outcome = RequestOutcome::Failed(ErrorKind::Connect);
                 let connect_ns = self.connections.connecting_ns(slot, now);
                 self.recorder
-                    .log_failure(slot, &request, ending, connect_ns);
+                    .log_failure(slot, &request, outcome, connect_ns);
                 self.workload.user_failed(user);
                 let detail = || describe_connect(&failure);
                 if self
@@ -148,7 +137,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.connections.retry_later(slot, now);
     }
 
-    /// A connection without requests is gone, which is the server's right and no error.
+    /// A connection without requests was closed, which a server may do: no error.
     #[cold]
     pub(super) fn idle_closed(&mut self, slot: Slot, now: u64) {
         self.driver.close(slot);
@@ -157,7 +146,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         if !self.window.is_running || phase == Phase::Away {
             return;
         }
-        // A server that closes without a response would be connected to again at once and for ever.
+        // A server that closes without a response would be connected to again and again without a pause.
         if self.connections.get(slot).has_responded || !self.workload.is_open() {
             self.connections.free(slot);
         } else {
@@ -165,7 +154,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Bytes came without a request, such as 408 on an idle connection. No request is lost by them.
+    /// Bytes came without a request, for example 408 on an idle connection. No request is lost.
     #[cold]
     pub(super) fn unrequested(&mut self, slot: Slot, now: u64) {
         self.recorder.tally.event(ErrorKind::Protocol, now, || {
@@ -177,12 +166,11 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     /// The first failure ends the load: nothing later belongs to it.
     #[cold]
     pub(super) fn end_load(&mut self, now: u64) {
-        self.workload.end();
+        self.workload.demand.end();
         self.window.end(now);
     }
 
-    /// Fails requests and attempts to connect that have timed out, and tries to connect again after pauses. Returns whether there was
-    /// something.
+    /// Fails requests and connection attempts that have timed out, and connects again after pauses. Returns whether there were any.
     #[inline]
     pub(super) fn expire(&mut self, now: u64) -> bool {
         let mut any = false;

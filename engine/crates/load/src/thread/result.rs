@@ -3,7 +3,8 @@
 use weir_http::Protocol;
 use weir_net::Driver;
 use weir_record::{
-    Clocks, Ending, FirstFailure, KernelTimestamps, Responses, Slowest, StatusCounts, StepOutcome,
+    Clocks, FirstFailure, KernelTimestamps, RequestOutcome, Responses, Slowest, StatusCounts,
+    StepOutcome,
 };
 
 use super::LoadThread;
@@ -12,7 +13,7 @@ use crate::in_flight::InFlight;
 use crate::recorder::Gauges;
 use crate::workload::Workload;
 
-/// What a thread has recorded beside its intervals.
+/// The records of a thread beside its intervals.
 #[derive(Debug)]
 pub(crate) struct ThreadResult {
     pub(crate) clocks: Clocks,
@@ -21,9 +22,9 @@ pub(crate) struct ThreadResult {
     pub(crate) unanswered: u64,
     pub(crate) unsent: u64,
     pub(crate) busy_ns: u64,
-    /// How long the load lasted here.
+    /// Duration of the load on this thread.
     pub(crate) lasted_ns: u64,
-    /// How many intervals it had here.
+    /// Number of intervals on this thread.
     pub(crate) intervals: u64,
     /// Whether it ended because the whole load was done.
     pub(crate) is_complete: bool,
@@ -43,18 +44,12 @@ pub(crate) struct ThreadResult {
 }
 
 impl<D: Driver, P: Protocol> LoadThread<D, P> {
-    #[cold]
-    pub(super) fn cross_boundary(&mut self, now: u64) {
-        let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
-        self.recorder.cross_boundary(&mut self.window, now, gauges);
-    }
-
     pub(super) fn finish(mut self, now: u64, busy_ns: u64) -> ThreadResult {
         let end_ns = now.min(self.window.end_ns);
         // Requests that were due before the end are sent, however late this thread woke up for them.
         while self.recorder.first_failure.is_none() && self.send_due(end_ns) {}
         let is_complete = self.is_complete();
-        self.cross_boundary(end_ns);
+        self.split().1.cross_boundary(end_ns);
         let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
         self.recorder.tally.end_interval(end_ns, gauges(end_ns));
         self.note_unanswered(end_ns);
@@ -62,15 +57,15 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         let may_be_absent = self.workload.may_have_absent_users();
         let requests = self.connections.requests();
         let requests = requests.filter(|&requests| requests > 0 || !may_be_absent);
-        let unsent = self.connections.parked() + self.workload.queued();
+        let unsent = self.connections.parked() + self.workload.demand.queue();
         let recorder = self.recorder;
         let mut tally = recorder.tally;
-        tally.add_requests_without_lag();
+        tally.complete_clocks();
         let shard = self.connections.shard();
         tally.slowest.place(|own| shard.index(own));
         ThreadResult {
             unanswered: self.in_flight.len(),
-            unsent: unsent + recorder.unrendered,
+            unsent,
             busy_ns,
             lasted_ns: end_ns - self.window.start_ns,
             intervals: tally.intervals(),
@@ -96,8 +91,9 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             let ages = &mut self.recorder.tally.clocks.unanswered_age;
             ages.saturating_record(age_ns);
             let connect_ns = std::mem::take(&mut self.connections.get(slot).connect_ns);
-            let ending = Ending::Unanswered;
-            self.recorder.log_failure(slot, request, ending, connect_ns);
+            let outcome = RequestOutcome::Unanswered;
+            self.recorder
+                .log_failure(slot, request, outcome, connect_ns);
         }
     }
 }
@@ -116,7 +112,10 @@ pub(super) fn gauges<S: Default>(
         workload.oldest_queued_ns(),
     ];
     let oldest_ns = moments.into_iter().flatten().min().unwrap_or(u64::MAX);
-    let (in_flight, queued) = (in_flight.len(), connections.parked() + workload.queued());
+    let (in_flight, queued) = (
+        in_flight.len(),
+        connections.parked() + workload.demand.queue(),
+    );
     move |at_ns| Gauges {
         in_flight,
         queued,

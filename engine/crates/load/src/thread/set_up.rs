@@ -3,11 +3,10 @@
 use std::io;
 
 use weir_http::Protocol;
-use weir_net::{Driver, Endpoint, Slot, Wait};
+use weir_net::{Driver, Slot, Wait};
 use weir_schedule::Shard;
 
 use super::{BATCH, LoadThread};
-use crate::Stop;
 use crate::clock::now_ns;
 use crate::connections::{Connections, Phase};
 use crate::in_flight::InFlight;
@@ -15,46 +14,41 @@ use crate::recorder::{Opened, Recorder};
 use crate::wait::WaitStrategy;
 use crate::window::Window;
 use crate::workload::{UserId, Workload};
+use crate::{Prepared, Stop};
 
 /// The longest wait between two looks at the clock while connections are opened.
 const MAX_WAIT_NS: u64 = 20_000_000;
 
-/// What a thread is made of.
-pub(crate) struct Parts<D> {
-    pub(crate) driver: D,
-    /// Where connections go, one after the other.
-    pub(crate) endpoints: Vec<Endpoint>,
-    /// Whether a connection carries more than one request.
-    pub(crate) keep_alive: bool,
-    /// How many requests a connection carries at a time.
-    pub(crate) depth: usize,
-    pub(crate) connections: usize,
-    pub(crate) shard: Shard,
-    pub(crate) timeout_ns: u64,
-    pub(crate) workload: Workload,
-    pub(crate) recorder: Recorder,
-    pub(crate) wait: WaitStrategy,
-}
-
 impl<D: Driver, P: Protocol> LoadThread<D, P> {
-    pub(crate) fn new(parts: Parts<D>) -> Self {
-        let joins = parts.depth > 1 && parts.workload.is_open();
+    /// Returns a thread with closed connections.
+    pub(crate) fn new(
+        prepared: &Prepared,
+        shard: Shard,
+        driver: D,
+        workload: Workload,
+        recorder: Recorder,
+    ) -> Self {
+        let plan = &prepared.plan;
+        let count = shard.count(plan.load.connections() as u64) as usize;
+        let timeout_ns = (plan.timeout_s * 1e9).round() as u64;
+        let joins = plan.pipeline > 1 && workload.is_open();
+        let endpoints = prepared.endpoints.clone();
         Self {
-            driver: parts.driver,
+            driver,
             protocol: P::default(),
             connections: Connections::new(
-                parts.connections,
-                parts.endpoints,
-                parts.shard,
-                parts.timeout_ns,
-                parts.keep_alive,
+                count,
+                endpoints,
+                shard,
+                timeout_ns,
+                plan.keep_alive,
                 joins,
             ),
-            in_flight: InFlight::new(parts.connections, parts.depth, parts.timeout_ns),
-            workload: parts.workload,
-            recorder: parts.recorder,
+            in_flight: InFlight::new(count, plan.pipeline, timeout_ns),
+            workload,
+            recorder,
             window: Window::before(),
-            wait: parts.wait,
+            wait: WaitStrategy::of(plan),
         }
     }
 
@@ -63,7 +57,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     pub(crate) fn open(&mut self, stop: &Stop) -> io::Result<Opened> {
         let mut next: Slot = 0;
         let count = match self.connections.keep_alive {
-            true => self.workload.needed_at_start(self.connections.len()) as Slot,
+            true => self.workload.demand.needed_at_start(self.connections.len()) as Slot,
             false => 1,
         };
         while (next < count || self.connections.connecting() > 0) && !stop.is_requested() {
@@ -90,7 +84,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         let interval_end_ns = self.recorder.tally.interval_end_ns();
         self.window.start(start_ns, duration_ns, interval_end_ns);
         for slot in 0..self.connections.len() as Slot {
-            let is_present = self.workload.is_present(UserId::on(slot));
+            let is_present = self.workload.demand.is_present(UserId::on(slot));
             match self.connections.phase(slot) {
                 Phase::Closed if is_present && !self.connections.keep_alive => {
                     self.connections.let_idle(slot);

@@ -4,19 +4,21 @@
 
 use weir_http::Response;
 use weir_net::{Driver, Payload, Slot};
+use weir_plan::Method;
 use weir_record::StepOutcome;
 use weir_scenario::Reason;
 use weir_schedule::Shard;
 
 use super::{Script, UserId};
 use crate::in_flight::InFlightRequest;
+use crate::{LoadError, Prepared};
 
 /// Copies of a request that are sent together take no more memory than this, or than one of them.
 const COPIES_BYTES: usize = 64 * 1024;
 
 /// A request that was written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Prepared {
+pub(crate) struct WrittenRequest {
     pub(crate) bytes: u32,
     /// Its step of the scenario, or its target.
     pub(crate) part: u32,
@@ -50,6 +52,8 @@ pub(crate) struct Constant {
     is_head: bool,
     /// Its bytes several times, for connections that carry several requests at a time.
     copies: Vec<u8>,
+    /// Bytes that are written on such a connection and not sent.
+    unsent_bytes: usize,
 }
 
 /// Several targets on one load thread.
@@ -71,62 +75,75 @@ impl Constant {
                 _ => request.repeat(times),
             },
             payload: driver.register(request),
+            unsent_bytes: 0,
         }
     }
 
     #[inline(always)]
-    fn write(&self, slot: Slot, part: u32, driver: &mut impl Driver) -> Prepared {
-        if self.copies.is_empty() {
-            driver.send(slot, self.payload);
+    fn write(&mut self, slot: Slot, part: u32, driver: &mut impl Driver) -> WrittenRequest {
+        match self.copies.is_empty() {
+            true => driver.send(slot, self.payload),
+            false => self.unsent_bytes += self.bytes as usize,
         }
-        Prepared {
+        WrittenRequest {
             bytes: self.bytes,
             part,
             is_head: self.is_head,
         }
     }
 
-    fn flush(&self, slot: Slot, count: u32, driver: &mut impl Driver) {
-        let mut left = count as usize * self.bytes as usize;
-        while left > 0 {
-            let part = left.min(self.copies.len());
+    fn flush(&mut self, slot: Slot, driver: &mut impl Driver) {
+        while self.unsent_bytes > 0 {
+            let part = self.unsent_bytes.min(self.copies.len());
             driver.send_bytes(slot, &self.copies[..part]);
-            left -= part;
+            self.unsent_bytes -= part;
         }
     }
 }
 
 impl Requests {
-    /// Returns the same request for all users, or one for each of the targets' URLs if there are any. Connections carry up to
-    /// `depth` requests at a time.
+    /// Returns the requests of a thread: a scenario, or the same request for all users, or one for each target.
     pub(crate) fn new(
-        requests: Vec<Vec<u8>>,
-        urls: Vec<String>,
-        right: RightStatuses,
+        prepared: &Prepared,
+        shard: Shard,
         driver: &mut impl Driver,
-        (users, depth, shard): (usize, usize, Shard),
-        is_head: bool,
-    ) -> Self {
-        let mut constants: Vec<Constant> = requests
-            .into_iter()
-            .map(|request| Constant::new(request, is_head, depth, driver))
+    ) -> Result<Self, LoadError> {
+        let plan = &prepared.plan;
+        let users = shard.count(plan.load.connections() as u64);
+        if let Some(compiled) = &prepared.scenario {
+            let worker = compiled.worker(shard, plan.seed)?;
+            let users = (0..users).map(|user| compiled.user(shard.index(user), plan.seed));
+            let script = Script::new(compiled, worker, users, plan.pipeline, driver);
+            return Ok(Self::Scenario(Box::new(script)));
+        }
+        let right = prepared.right_statuses();
+        let is_head = plan.request.method == Method::Head;
+        let mut constants: Vec<Constant> = prepared
+            .requests
+            .iter()
+            .map(|request| Constant::new(request.clone(), is_head, plan.pipeline, driver))
             .collect();
+        let urls = &plan.targets;
         if urls.is_empty() {
-            return Self::Same(constants.swap_remove(0), right);
+            return Ok(Self::Same(constants.swap_remove(0), right));
         }
         let count = urls.len() as u64;
         let target = |user| (shard.index(user) % count) as u32;
         let targets = Targets {
             constants,
-            outcomes: urls.into_iter().map(StepOutcome::new).collect(),
-            targets: (0..users as u64).map(target).collect(),
+            outcomes: urls.iter().cloned().map(StepOutcome::new).collect(),
+            targets: (0..users).map(target).collect(),
         };
-        Self::ByTarget(Box::new(targets), right)
+        Ok(Self::ByTarget(Box::new(targets), right))
     }
 
     /// Sends the next request of a user, on a pipelined connection with [`Self::flush`]. Returns `None` if there is none.
     #[inline(always)]
-    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<Prepared> {
+    pub(crate) fn write(
+        &mut self,
+        user: UserId,
+        driver: &mut impl Driver,
+    ) -> Option<WrittenRequest> {
         let slot = user.slot();
         match self {
             Self::Same(constant, _) => Some(constant.write(slot, 0, driver)),
@@ -139,14 +156,14 @@ impl Requests {
         }
     }
 
-    /// Sends the last `count` requests of a user that were written and not sent.
-    pub(crate) fn flush(&mut self, user: UserId, count: u32, driver: &mut impl Driver) {
+    /// Sends the requests of a user that were written and not sent.
+    pub(crate) fn flush(&mut self, user: UserId, driver: &mut impl Driver) {
         let slot = user.slot();
         match self {
-            Self::Same(constant, _) => constant.flush(slot, count, driver),
+            Self::Same(constant, _) => constant.flush(slot, driver),
             Self::ByTarget(all, _) => {
                 let target = all.targets[user.index()];
-                all.constants[target as usize].flush(slot, count, driver);
+                all.constants[target as usize].flush(slot, driver);
             }
             Self::Scenario(script) => script.flush(user, driver),
         }

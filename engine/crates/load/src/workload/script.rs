@@ -9,9 +9,8 @@ use weir_http::{Http1Writer, Sink};
 use weir_net::{Driver, Payload};
 use weir_record::{RequestRecord, StepOutcome};
 use weir_scenario::{Capture, Compiled, Needs, Response, User, Worker};
-use weir_schedule::Shard;
 
-use super::{Prepared, UserId, Wrong};
+use super::{UserId, WrittenRequest, Wrong};
 use crate::in_flight::InFlightRequest;
 
 /// The scenario of a thread's users.
@@ -26,7 +25,7 @@ pub(crate) struct Script {
     /// Whether connections carry several requests at a time.
     is_pipelined: bool,
     may_end: bool,
-    /// Whether a user leaves whose request has failed.
+    /// Whether a user leaves after a failed request.
     pub(crate) leaves_on_failure: bool,
     pub(crate) steps: Vec<StepOutcome>,
 }
@@ -46,7 +45,7 @@ struct Captured {
     body_bytes: u64,
 }
 
-/// Keeps what a step needs of a response.
+/// Keeps the parts of a response that a step needs.
 pub(crate) struct CaptureSink<'a> {
     needs: Needs,
     captured: &'a mut Captured,
@@ -75,11 +74,11 @@ impl Sink for CaptureSink<'_> {
 impl Script {
     /// Returns the scenario of a thread's users. `worker` is the thread's own.
     pub(crate) fn new(
-        compiled: Arc<Compiled>,
+        compiled: &Arc<Compiled>,
         worker: Worker,
+        users: impl Iterator<Item = User>,
+        depth: usize,
         driver: &mut impl Driver,
-        (users, depth, shard): (usize, usize, Shard),
-        seed: u64,
     ) -> Self {
         let steps: Vec<StepOutcome> = compiled
             .names()
@@ -92,9 +91,9 @@ impl Script {
         Self {
             constants: constants.collect(),
             worker,
-            users: (0..users as u64)
+            users: users
                 .map(|user| ScriptUser {
-                    user: compiled.user(shard.index(user), seed),
+                    user,
                     last_step: None,
                     captured: Captured::default(),
                 })
@@ -104,12 +103,16 @@ impl Script {
             may_end: compiled.may_end(),
             leaves_on_failure: compiled.leaves_on_failure(),
             steps,
-            compiled,
+            compiled: Arc::clone(compiled),
         }
     }
 
     /// Sends the next request of a user, on a pipelined connection with [`Self::flush`]. Returns `None` if there is none.
-    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<Prepared> {
+    pub(crate) fn write(
+        &mut self,
+        user: UserId,
+        driver: &mut impl Driver,
+    ) -> Option<WrittenRequest> {
         let of_user = &mut self.users[user.index()];
         let before = self.out.len();
         let next = &mut of_user.user;
@@ -133,7 +136,7 @@ impl Script {
             driver.send_once(user.slot(), &self.out);
             self.out.clear();
         }
-        Some(Prepared {
+        Some(WrittenRequest {
             bytes,
             part: issued.step as u32,
             is_head: issued.is_head,
@@ -142,8 +145,10 @@ impl Script {
 
     /// Sends the requests of a pipelined connection that are not sent yet.
     pub(crate) fn flush(&mut self, user: UserId, driver: &mut impl Driver) {
-        driver.send_bytes(user.slot(), &self.out);
-        self.out.clear();
+        if !self.out.is_empty() {
+            driver.send_bytes(user.slot(), &self.out);
+            self.out.clear();
+        }
     }
 
     /// Returns whether a user has no next request because rows have run out.
@@ -163,7 +168,7 @@ impl Script {
         captured.body_bytes = 0;
     }
 
-    /// Returns what keeps the response to a step.
+    /// Returns the sink for the response to a step.
     #[inline]
     pub(crate) fn capture(&mut self, user: UserId, step: u32) -> CaptureSink<'_> {
         CaptureSink {
@@ -190,7 +195,7 @@ impl Script {
             body: &captured.body,
             body_bytes: captured.body_bytes,
         };
-        let checked = user.answered(&self.compiled, &mut self.worker, step, &response);
+        let checked = user.check_response(&self.compiled, &mut self.worker, step, &response);
         self.steps[step].complete(request.response_ns(), checked.is_ok());
         checked.map_err(|reason| Wrong::Step(step, reason))
     }
