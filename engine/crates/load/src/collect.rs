@@ -227,6 +227,8 @@ fn run_over<D: Driver>(
         recorder,
     } = wiring;
     let size = (connections, plan.pipeline, shard);
+    // Pipelined requests that are left over must not be pipelined again (RFC 9112, section 9.3.2).
+    let retries = plan.retry && plan.pipeline == 1;
     let requests = match &prepared.scenario {
         None => Requests::new(
             prepared.requests.clone(),
@@ -234,12 +236,12 @@ fn run_over<D: Driver>(
             prepared.right_statuses(),
             &mut driver,
             size,
-            prepared.is_head(),
+            plan.request.method,
         ),
         Some(compiled) => {
             let worker = compiled.worker(shard, plan.seed)?;
             let compiled = Arc::clone(compiled);
-            let script = Script::new(compiled, worker, &mut driver, size, plan.seed);
+            let script = Script::new(compiled, worker, &mut driver, size, plan.seed, retries);
             Requests::Scenario(Box::new(script))
         }
     };
@@ -248,6 +250,7 @@ fn run_over<D: Driver>(
         endpoints: prepared.endpoints.clone(),
         keep_alive: plan.keep_alive,
         depth: plan.pipeline,
+        retries,
         connections,
         shard,
         timeout_ns: (plan.timeout_s * 1e9).round() as u64,

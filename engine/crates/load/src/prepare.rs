@@ -9,7 +9,7 @@ use weir_http::{Http1Writer, RequestParts, encode_request};
 use weir_net::tls::{Client, Settings, SettingsError};
 use weir_net::{Endpoint, MAX_LINGERING};
 use weir_plan::scenario::Scenario;
-use weir_plan::{Body, Load, Method, Plan, PlanError, Process, Profile, Target, Think, Tls};
+use weir_plan::{Body, Load, Plan, PlanError, Process, Profile, Target, Think, Tls};
 use weir_scenario::{Base, Compiled};
 use weir_schedule::Shard;
 
@@ -88,10 +88,6 @@ impl Prepared {
             requests,
             scenario,
         })
-    }
-
-    pub(crate) fn is_head(&self) -> bool {
-        self.plan.request.method == Method::Head
     }
 
     /// The rate asked for, in an open loop that lasted so long and in which so many requests became due.

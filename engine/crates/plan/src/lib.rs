@@ -68,6 +68,9 @@ pub struct Plan {
     /// Maximum number of requests in flight per connection.
     #[serde(default = "default_pipeline")]
     pub pipeline: usize,
+    /// Whether an idempotent request is sent once more if its reused connection ends before a response.
+    #[serde(default = "default_retry")]
+    pub retry: bool,
     /// The request.
     #[serde(default)]
     pub request: Request,
@@ -138,6 +141,10 @@ fn default_keep_alive() -> bool {
 
 fn default_pipeline() -> usize {
     1
+}
+
+fn default_retry() -> bool {
+    true
 }
 
 fn default_timeout_s() -> f64 {
@@ -234,6 +241,11 @@ impl Method {
             Self::Head => "HEAD",
             Self::Options => "OPTIONS",
         }
+    }
+
+    /// Returns whether a repeated request has the same effect on the server as one (RFC 9110, section 9.2.2).
+    pub fn is_idempotent(self) -> bool {
+        !matches!(self, Self::Post | Self::Patch)
     }
 }
 

@@ -14,6 +14,8 @@ mod open;
 mod pipelining;
 #[path = "load_cases/request_log.rs"]
 mod request_log;
+#[path = "load_cases/reuse.rs"]
+mod reuse;
 #[path = "load_cases/scenario.rs"]
 mod scenario;
 #[path = "load_cases/stamps.rs"]

@@ -28,6 +28,8 @@ pub(crate) struct Parts<D> {
     pub(crate) keep_alive: bool,
     /// How many requests a connection carries at a time.
     pub(crate) depth: usize,
+    /// Whether a request may be sent again.
+    pub(crate) retries: bool,
     pub(crate) connections: usize,
     pub(crate) shard: Shard,
     pub(crate) timeout_ns: u64,
@@ -55,6 +57,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             recorder: parts.recorder,
             window: Window::before(),
             wait: parts.wait,
+            retries: parts.retries,
         }
     }
 

@@ -4,6 +4,7 @@
 
 use weir_http::Response;
 use weir_net::{Driver, Payload, Slot};
+use weir_plan::Method;
 use weir_record::StepOutcome;
 use weir_scenario::Reason;
 use weir_schedule::Shard;
@@ -47,6 +48,7 @@ pub(crate) type RightStatuses = Box<[bool; 1000]>;
 pub(crate) struct Constant {
     payload: Payload,
     bytes: u32,
+    method: Method,
     is_head: bool,
     /// Its bytes several times, for connections that carry several requests at a time.
     copies: Vec<u8>,
@@ -61,11 +63,12 @@ pub(crate) struct Targets {
 }
 
 impl Constant {
-    fn new(request: Vec<u8>, is_head: bool, depth: usize, driver: &mut impl Driver) -> Self {
+    fn new(request: Vec<u8>, method: Method, depth: usize, driver: &mut impl Driver) -> Self {
         let times = depth.min((COPIES_BYTES / request.len()).max(1));
         Self {
             bytes: request.len() as u32,
-            is_head,
+            method,
+            is_head: method == Method::Head,
             copies: match depth {
                 1 => Vec::new(),
                 _ => request.repeat(times),
@@ -105,11 +108,11 @@ impl Requests {
         right: RightStatuses,
         driver: &mut impl Driver,
         (users, depth, shard): (usize, usize, Shard),
-        is_head: bool,
+        method: Method,
     ) -> Self {
         let mut constants: Vec<Constant> = requests
             .into_iter()
-            .map(|request| Constant::new(request, is_head, depth, driver))
+            .map(|request| Constant::new(request, method, depth, driver))
             .collect();
         if urls.is_empty() {
             return Self::Same(constants.swap_remove(0), right);
@@ -136,6 +139,27 @@ impl Requests {
                 Some(all.constants[target as usize].write(slot, target, driver))
             }
             Self::Scenario(script) => script.write(user, driver),
+        }
+    }
+
+    /// Returns whether a request can be sent again with the same effect.
+    #[cold]
+    pub(crate) fn can_repeat(&self, part: u32) -> bool {
+        match self {
+            Self::Same(constant, _) => constant.method.is_idempotent(),
+            Self::ByTarget(all, _) => all.constants[part as usize].method.is_idempotent(),
+            Self::Scenario(script) => script.can_repeat(part),
+        }
+    }
+
+    /// Sends the last request of a user again. Returns its bytes.
+    #[cold]
+    pub(crate) fn repeat(&self, user: UserId, part: u32, driver: &mut impl Driver) -> u32 {
+        let slot = user.slot();
+        match self {
+            Self::Same(constant, _) => constant.write(slot, part, driver).bytes,
+            Self::ByTarget(all, _) => all.constants[part as usize].write(slot, part, driver).bytes,
+            Self::Scenario(script) => script.repeat(user, part, driver),
         }
     }
 
