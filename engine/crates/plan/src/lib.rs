@@ -50,6 +50,9 @@ pub struct Plan {
     /// Address to connect to, instead of resolving the host of `target`.
     #[serde(default)]
     pub address: Option<SocketAddr>,
+    /// Whether connections go to all addresses of a target's host that accept connections, instead of the first.
+    #[serde(default)]
+    pub all_addresses: bool,
     /// Path of a Unix socket to connect to, instead of the host of `target`.
     #[serde(default)]
     pub unix: Option<String>,

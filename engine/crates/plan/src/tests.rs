@@ -443,6 +443,14 @@ fn contradictory_transports_are_refused() {
             "key address: found 127.0.0.1:1 beside a Unix socket",
         ),
         (
+            with("address", "\"127.0.0.1:1\", \"all_addresses\": true"),
+            "key all_addresses: found true beside address, expected false",
+        ),
+        (
+            with("unix", "\"/a\", \"all_addresses\": true"),
+            "key all_addresses: found true beside a Unix socket, expected false",
+        ),
+        (
             with("unix", "\"/a\", \"local_addresses\": [\"127.0.0.2\"]"),
             "key local_addresses: found 127.0.0.2 beside a Unix socket",
         ),

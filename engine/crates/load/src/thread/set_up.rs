@@ -22,8 +22,8 @@ const MAX_WAIT_NS: u64 = 20_000_000;
 /// What a thread is made of.
 pub(crate) struct Parts<D> {
     pub(crate) driver: D,
-    /// Where connections go, one after the other.
-    pub(crate) endpoints: Vec<Endpoint>,
+    /// By target: where its connections go, one after the other.
+    pub(crate) endpoints: Vec<Vec<Endpoint>>,
     /// Whether a connection carries more than one request.
     pub(crate) keep_alive: bool,
     /// How many requests a connection carries at a time.
