@@ -67,7 +67,7 @@ pub struct Host<'a> {
     records: Sender<Record>,
     /// Input after the last complete line.
     input: Vec<u8>,
-    ending: bool,
+    is_ending: bool,
 }
 
 impl<'a> Host<'a> {
@@ -111,7 +111,7 @@ impl<'a> Host<'a> {
             observer: commands,
             records,
             input: Vec::new(),
-            ending: false,
+            is_ending: false,
         };
         Ok((host, writer))
     }
@@ -125,7 +125,7 @@ impl<'a> Host<'a> {
             isolation: self.isolation,
             isolation_detail: self.isolation_detail.clone(),
         });
-        while !(self.ending && self.groups.is_empty()) {
+        while !(self.is_ending && self.groups.is_empty()) {
             let ready = self.wait()?;
             if ready.signals {
                 self.handle_signals()?;
@@ -144,7 +144,7 @@ impl<'a> Host<'a> {
     fn wait(&self) -> Result<Ready, Error> {
         let mut waits = vec![PollFd::new(&self.signals, PollFlags::IN)];
         // While the host ends, both would be ready for ever.
-        if !self.ending {
+        if !self.is_ending {
             waits.push(PollFd::new(&self.options.input, PollFlags::IN));
             waits.push(PollFd::new(&self.options.output, PollFlags::empty()));
         }
@@ -181,7 +181,7 @@ impl<'a> Host<'a> {
     fn handle_signals(&mut self) -> Result<(), Error> {
         while let Some(signal) = self.signals.next() {
             if signal != sys::SIGCHLD {
-                if self.ending {
+                if self.is_ending {
                     // A second signal ends the grace period.
                     self.groups.iter_mut().for_each(Group::expire_grace);
                 }
@@ -219,7 +219,7 @@ impl<'a> Host<'a> {
         self.input.extend_from_slice(&buffer[..count]);
         while let Some(end) = self.input.iter().position(|&byte| byte == b'\n') {
             let line: Vec<u8> = self.input.drain(..=end).collect();
-            if !line.trim_ascii().is_empty() && !self.ending {
+            if !line.trim_ascii().is_empty() && !self.is_ending {
                 self.execute(&line);
             }
         }
@@ -351,7 +351,7 @@ impl<'a> Host<'a> {
 
     /// Starts to stop every server. The loop ends when all are gone.
     fn end(&mut self) {
-        if std::mem::replace(&mut self.ending, true) {
+        if std::mem::replace(&mut self.is_ending, true) {
             return;
         }
         for group in &mut self.groups {

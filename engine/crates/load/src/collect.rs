@@ -1,6 +1,6 @@
 //! Starts the load threads together, puts together what they saw, and gives it out as records.
 
-mod ending;
+mod end_record;
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -371,7 +371,7 @@ impl Collector<'_> {
                     ends.push(*end);
                 }
                 Ok(Message::Failed(error)) => {
-                    self.stop.request(weir_record::Stopped::Input);
+                    self.stop.request(weir_record::StopReason::Input);
                     return Err(error);
                 }
                 Ok(Message::Opened(_)) => {}
@@ -419,7 +419,7 @@ impl Collector<'_> {
                     first_failure = first_failure.or(thread.first_failure);
                 }
                 Ok(Message::Failed(error)) => {
-                    self.stop.request(weir_record::Stopped::Input);
+                    self.stop.request(weir_record::StopReason::Input);
                     return Err(error);
                 }
                 Ok(_) => {}

@@ -75,7 +75,7 @@ pub enum LoadError {
         endpoint: Box<Endpoint>,
         /// Whether through TLS.
         is_tls: bool,
-        /// What the first attempt met; nothing if it was not answered in time.
+        /// What the first attempt met; nothing if it did not respond in time.
         problem: Option<Errno>,
         /// What that was about, where the number does not say it.
         text: Option<String>,

@@ -17,7 +17,7 @@ use crate::LoadError;
 
 /// Files that a process needs beside its connections: streams, epoll, pipes.
 const OTHER_FILES: u64 = 64;
-/// How long an address of several is given to answer.
+/// How long an address of several is given to respond.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A plan and what it refers to.

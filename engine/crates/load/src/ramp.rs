@@ -1,4 +1,4 @@
-//! What a ramp of users who leave after so many requests can show at most, whatever server answers them. Arithmetic.
+//! What a ramp of users who leave after so many requests can show at most, whatever server responds. Arithmetic.
 
 use weir_plan::{Load, Plan};
 use weir_record::Ramp;

@@ -6,10 +6,10 @@ mod tally;
 
 use weir_http::Response;
 use weir_net::{Errno, Slot};
-use weir_record::{Ending, ErrorKind, FirstFailure};
+use weir_record::{ErrorKind, FirstFailure, RequestOutcome};
 
 pub(crate) use self::kernel_clock::KernelClock;
-pub(crate) use self::request_log::{Blocks, Ended, LogWriter, RequestLog};
+pub(crate) use self::request_log::{Blocks, LogWriter, RequestLog};
 pub(crate) use self::tally::{First, Gauges, Pool, Tally};
 use crate::error::describe_connect;
 use crate::in_flight::InFlightRequest;
@@ -131,15 +131,17 @@ impl Recorder {
         self.tally.record_response(slot, request, response, server);
         self.tally.counts.ok += u64::from(is_right);
         if let Some(log) = &mut self.log {
-            let end = Ended {
-                ending: match is_right {
-                    true => Ending::Ok,
-                    false => Ending::Failed(ErrorKind::Check),
-                },
-                response: Some(response),
-                connect_ns,
+            let outcome = match is_right {
+                true => RequestOutcome::Ok,
+                false => RequestOutcome::Failed(ErrorKind::Check),
             };
-            log.record(UserId::on(slot), request, end);
+            log.record(
+                UserId::on(slot),
+                request,
+                outcome,
+                Some(response),
+                connect_ns,
+            );
         }
     }
 
@@ -149,16 +151,11 @@ impl Recorder {
         &mut self,
         slot: Slot,
         request: &InFlightRequest,
-        ending: Ending,
+        outcome: RequestOutcome,
         connect_ns: u64,
     ) {
         if let Some(log) = &mut self.log {
-            let end = Ended {
-                ending,
-                response: None,
-                connect_ns,
-            };
-            log.record(UserId::on(slot), request, end);
+            log.record(UserId::on(slot), request, outcome, None, connect_ns);
         }
     }
 

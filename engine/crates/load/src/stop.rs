@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use weir_record::Stopped;
+use weir_record::StopReason;
 
 const RUNNING: u8 = 0;
 const SIGNAL: u8 = 1;
@@ -15,12 +15,12 @@ pub struct Stop(AtomicU8);
 
 impl Stop {
     /// Asks the load to end; the first reason given is the one that is reported.
-    pub fn request(&self, reason: Stopped) {
+    pub fn request(&self, reason: StopReason) {
         let reason = match reason {
-            Stopped::Duration | Stopped::Complete => return,
-            Stopped::Signal => SIGNAL,
-            Stopped::Input => INPUT,
-            Stopped::FirstFailure => FIRST_FAILURE,
+            StopReason::Duration | StopReason::Complete => return,
+            StopReason::Signal => SIGNAL,
+            StopReason::Input => INPUT,
+            StopReason::FirstFailure => FIRST_FAILURE,
         };
         // The first reason stays; that it is already there is fine.
         let _ = self
@@ -35,12 +35,12 @@ impl Stop {
     }
 
     /// Why the load ended, or will.
-    pub fn reason(&self) -> Stopped {
+    pub fn reason(&self) -> StopReason {
         match self.0.load(Ordering::Relaxed) {
-            SIGNAL => Stopped::Signal,
-            INPUT => Stopped::Input,
-            FIRST_FAILURE => Stopped::FirstFailure,
-            _ => Stopped::Duration,
+            SIGNAL => StopReason::Signal,
+            INPUT => StopReason::Input,
+            FIRST_FAILURE => StopReason::FirstFailure,
+            _ => StopReason::Duration,
         }
     }
 }

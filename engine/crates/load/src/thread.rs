@@ -15,7 +15,7 @@ use std::io;
 
 use weir_http::Protocol;
 use weir_net::{Driver, Event, Slot, Wait};
-use weir_record::Stopped;
+use weir_record::StopReason;
 
 use self::response_reader::{Detail, Reception, ResponseReader};
 use crate::Stop;
@@ -81,7 +81,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             now = self.wait(wait, now, &mut busy_ns)?;
         }
         if self.recorder.first_failure.is_some() {
-            stop.request(Stopped::FirstFailure);
+            stop.request(StopReason::FirstFailure);
         }
         Ok(self.finish(now, busy_ns))
     }

@@ -11,8 +11,8 @@ const SPIN_NS: u64 = 250_000;
 /// The longest sleep, so that a request to stop is heard.
 const LONGEST_NS: u64 = 20_000_000;
 
-/// How often a closed loop looks for answers before it sleeps. Whoever sleeps is woken by the server, in the server's time: with 1,024
-/// connections that was one answer in ten, and a full nginx answered 5 to 9 % more without. Counted, since reading the clock is user CPU.
+/// How often a closed loop looks for responses before it sleeps. Whoever sleeps is woken by the server, in the server's time: with 1,024
+/// connections that was one response in ten, and a full nginx served 5 to 9 % more without. Counted, since reading the clock is user CPU.
 const LOOKS: u32 = 64;
 
 /// How a load thread waits.
@@ -20,11 +20,11 @@ const LOOKS: u32 = 64;
 pub(crate) enum WaitStrategy {
     /// Nothing is due by the clock, and the CPU may be another's as well: asleep until something happens, as browsers, wrk and hey are.
     Block,
-    /// Nothing is due by the clock, with a CPU of its own: awake for a moment while answers are due, then asleep.
+    /// Nothing is due by the clock, with a CPU of its own: awake for a moment while responses are due, then asleep.
     SpinThenBlock,
     /// Moments, without a CPU of its own: asleep until the moment, with nanosecond timers and no slack.
     Sleep,
-    /// Moments, with a CPU of its own: asleep until shortly before the moment, awake the rest and while answers are due.
+    /// Moments, with a CPU of its own: asleep until shortly before the moment, awake the rest and while responses are due.
     SleepThenSpin,
 }
 
@@ -53,10 +53,10 @@ impl WaitStrategy {
 
     /// How to wait from now until a deadline.
     #[inline]
-    pub(crate) fn wait(self, now_ns: u64, deadline_ns: u64, answers_are_due: bool) -> Wait {
+    pub(crate) fn wait(self, now_ns: u64, deadline_ns: u64, responses_are_due: bool) -> Wait {
         let left_ns = deadline_ns.saturating_sub(now_ns).min(LONGEST_NS);
         match self {
-            Self::SleepThenSpin if answers_are_due || left_ns <= SPIN_NS => Wait::Poll,
+            Self::SleepThenSpin if responses_are_due || left_ns <= SPIN_NS => Wait::Poll,
             Self::SleepThenSpin => Wait::AtMostNs(left_ns - SPIN_NS),
             Self::Sleep => Wait::AtMostNs(left_ns),
             // Only timeouts and intervals wait for the clock here, and both are told by the time that really was.
@@ -66,9 +66,9 @@ impl WaitStrategy {
 
     /// How often to look before a wait.
     #[inline]
-    pub(crate) fn looks(self, wait: Wait, answers_are_due: bool) -> u32 {
+    pub(crate) fn looks(self, wait: Wait, responses_are_due: bool) -> u32 {
         match (self, wait) {
-            (Self::SpinThenBlock, Wait::AboutNs(1..)) if answers_are_due => LOOKS,
+            (Self::SpinThenBlock, Wait::AboutNs(1..)) if responses_are_due => LOOKS,
             _ => 0,
         }
     }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_loop_with_its_own_cpu_is_awake_for_a_moment_while_answers_are_due() {
+    fn a_closed_loop_with_its_own_cpu_is_awake_for_a_moment_while_responses_are_due() {
         let strategy = WaitStrategy::SpinThenBlock;
         let long = strategy.wait(0, 1_000_000, true);
         assert_eq!(long, Wait::AboutNs(1_000_000));

@@ -21,9 +21,9 @@ use crate::message::receive_message;
 use crate::socket::{connect_error, start_connecting};
 use crate::{Backend, Driver, Endpoint, Event, Payload, Slot, Wait};
 
-/// Large enough that most answers come in one piece, small enough to stay in the cache.
+/// Large enough that most responses come in one piece, small enough to stay in the cache.
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// Reads of one connection in a row, 1 MB: a server that sends faster than its answers are understood must not keep its thread from
+/// Reads of one connection in a row, 1 MB: a server that sends faster than its responses are understood must not keep its thread from
 /// the clock and from the others.
 const READS_IN_A_ROW: u32 = 16;
 /// Events taken at once.

@@ -1,7 +1,7 @@
 //! io_uring: the fast back end, where the kernel and the container allow it (Linux 6.1 and later).
 //!
 //! Hot path. Rules for a request on an open connection: no system call of its own. Sends are gathered and submitted together by
-//! the next wait, which also brings all answers that have come; receiving is asked for once for each connection and goes on by
+//! the next wait, which also brings all responses that have come; receiving is asked for once for each connection and goes on by
 //! itself into buffers that all connections share. A send that worked is not reported.
 
 mod ring;
@@ -60,7 +60,7 @@ pub struct UringDriver {
     places: Vec<Place>,
     payloads: Vec<&'static [u8]>,
     /// Memory for the bytes of one request, by slot; as long as the highest slot that sent some. Cells, since the kernel may still
-    /// read what was sent before: an answer can come before its request was taken, and then the connection is closed.
+    /// read what was sent before: a response can come before its request was taken, and then the connection is closed.
     once: Vec<&'static [Cell<u8>]>,
     /// Descriptors that requests which are not submitted yet may name: closed after the next submission.
     closing: Vec<OwnedFd>,

@@ -24,7 +24,7 @@ pub enum Record {
     /// The load has ended.
     End {
         /// Reason of the end.
-        stopped: Stopped,
+        stopped: StopReason,
         /// Summary of the load.
         summary: Box<Summary>,
         /// Histograms of the load.
@@ -97,7 +97,7 @@ pub struct Event {
 /// The reason why a load ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stopped {
+pub enum StopReason {
     /// The duration was over.
     Duration,
     /// All requests or all users were done.

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use crate::ErrorKind;
 
-/// The end of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum RequestOutcome {
     /// The response is complete and correct.
     Ok,
     /// The request failed.
@@ -15,7 +15,7 @@ pub enum Ending {
     Unanswered,
 }
 
-impl Ending {
+impl RequestOutcome {
     /// Returns the number in records. Failures are numbered from 1, in the order of [`ErrorKind::ALL`].
     fn code(self) -> u8 {
         match self {
@@ -53,8 +53,8 @@ pub struct RequestRecord {
     pub target: u16,
     /// Status of a complete response.
     pub status: u16,
-    /// The end of the request.
-    pub ending: Ending,
+    /// Outcome of the request.
+    pub outcome: RequestOutcome,
 }
 
 impl RequestRecord {
@@ -90,7 +90,7 @@ impl RequestRecord {
         for (place, value) in bytes[56..62].chunks_exact_mut(2).zip(small) {
             place.copy_from_slice(&value.to_le_bytes());
         }
-        bytes[62] = self.ending.code();
+        bytes[62] = self.outcome.code();
         bytes
     }
 }
@@ -125,7 +125,7 @@ mod tests {
             step: 9,
             target: 10,
             status: 200,
-            ending: Ending::Failed(ErrorKind::Check),
+            outcome: RequestOutcome::Failed(ErrorKind::Check),
         };
         let bytes = record.to_bytes();
         let i64_at = |at: usize| {
@@ -144,9 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn endings_have_fixed_numbers() {
-        let kinds = ErrorKind::ALL.map(|kind| Ending::Failed(kind).code());
+    fn outcomes_have_fixed_numbers() {
+        let kinds = ErrorKind::ALL.map(|kind| RequestOutcome::Failed(kind).code());
         assert_eq!(kinds, [1, 2, 3, 4, 5]);
-        assert_eq!((Ending::Ok.code(), Ending::Unanswered.code()), (0, 6));
+        assert_eq!(
+            (RequestOutcome::Ok.code(), RequestOutcome::Unanswered.code()),
+            (0, 6)
+        );
     }
 }

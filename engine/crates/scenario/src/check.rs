@@ -1,4 +1,4 @@
-//! Whether an answer is right, and what is to be kept of it.
+//! Whether a response is right, and what is to be kept of it.
 
 use memchr::memmem::Finder;
 use regex::bytes::{CaptureLocations, Regex};
@@ -54,14 +54,14 @@ impl<'a> Response<'a> {
     }
 }
 
-/// Why an answer is not right. [`crate::Compiled::describe`] says it in words.
+/// Why a response is not right. [`crate::Compiled::describe`] says it in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// Another status.
     Status(u16),
     /// A body of so many bytes.
     TooLarge(u64),
-    /// The answer depends on more of the body than is kept.
+    /// The response depends on more of the body than is kept.
     Cut,
     /// Another body.
     Differs,
@@ -79,7 +79,7 @@ pub enum Reason {
     Missing(usize),
 }
 
-/// What a right answer is.
+/// What a right response is.
 #[derive(Debug)]
 pub(crate) struct Check {
     /// None: every status below 400.

@@ -1,7 +1,7 @@
 //! From a scenario as the plan says it to one that is ready to run, and everything that can be wrong on the way.
 
-mod answer;
 mod request;
+mod response;
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use weir_http::RequestWriter;
 use weir_plan::Think;
 use weir_plan::scenario::{Cookies, Scenario, Step};
 
-use self::answer::check;
 use self::request::{constant_request, takes_cookies};
+use self::response::check;
 use crate::ScenarioError;
 use crate::bind::Binder;
 use crate::check::Source;

@@ -89,7 +89,7 @@ pub(crate) enum Pause {
     Exponential { mean: f64 },
 }
 
-/// What a step needs of its answer.
+/// What a step needs of its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     /// Whether it needs the head.
@@ -137,13 +137,13 @@ impl Compiled {
         self.on_failure == OnFailure::Leave
     }
 
-    /// What a step needs of its answer.
+    /// What a step needs of its response.
     #[inline]
     pub fn needs(&self, step: usize) -> Needs {
         self.steps[step].needs
     }
 
-    /// Why an answer is not right, in words.
+    /// Why a response is not right, in words.
     pub fn describe(&self, step: usize, reason: Reason) -> String {
         let step = &self.steps[step];
         let check = &step.check;

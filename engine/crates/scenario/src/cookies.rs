@@ -33,7 +33,7 @@ impl Jar {
         self.cookies.clear();
     }
 
-    /// Takes the value of a `Set-Cookie` that answered a request for this path and query (section 5.2 and 5.3).
+    /// Takes the value of a `Set-Cookie` in a response to a request for this path and query (section 5.2 and 5.3).
     pub(crate) fn take(&mut self, set_cookie: &[u8], path_and_query: &[u8]) {
         let mut parts = set_cookie.split(|&byte| byte == b';');
         let pair = parts.next().unwrap_or_default();
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// The value of the field that a request for `asked` has after these answers to requests for `/a/b`.
+    /// The value of the field that a request for `asked` has after these responses to requests for `/a/b`.
     fn header(set: &[&str], asked: &str) -> String {
         let mut jar = Jar::default();
         set.iter()

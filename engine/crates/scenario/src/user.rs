@@ -186,12 +186,12 @@ impl User {
         matches!(compiled.order, Order::Steps).then_some(self.position as usize)
     }
 
-    /// Takes the answer to a step's request: its cookies, what is extracted from it, and whether it is right. A user from whose
-    /// answer something could not be extracted begins a new round, since its next steps could not be rendered.
+    /// Takes the response to a step's request: its cookies, what is extracted from it, and whether it is right. A user from whose
+    /// response something could not be extracted begins a new round, since its next steps could not be rendered.
     ///
     /// # Errors
-    /// The first thing that is wrong with the answer.
-    pub fn answered(
+    /// The first thing that is wrong with the response.
+    pub fn check_response(
         &mut self,
         compiled: &Compiled,
         worker: &mut Worker,
@@ -216,7 +216,7 @@ impl User {
         verdict
     }
 
-    /// Takes note that a step's request got no answer. If later steps need something of it, the user begins a new round.
+    /// Takes note that a step's request got no response. If later steps need something of it, the user begins a new round.
     pub fn failed(&mut self, compiled: &Compiled, step: usize) {
         if !compiled.steps[step].extract.is_empty() {
             self.position = 0;

@@ -13,7 +13,7 @@ use std::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use weir_load::{LoadError, Prepared, Stop};
 use weir_plan::Plan;
-use weir_record::{Event, Record, Stopped};
+use weir_record::{Event, Record, StopReason};
 use weir_sys::pipe::is_pipe;
 use weir_sys::process::{SIGINT, SIGTERM, SignalFd};
 
@@ -101,7 +101,7 @@ fn stop_on_signals(stop: &Arc<Stop>) {
             loop {
                 let _ = poll(&mut [PollFd::new(&signals, PollFlags::IN)], None);
                 if signals.next().is_some() {
-                    stop.request(Stopped::Signal);
+                    stop.request(StopReason::Signal);
                 }
             }
         });
@@ -118,7 +118,7 @@ fn stop_on_end_of_input(stop: &Arc<Stop>) {
         let mut ignored = [0; 512];
         let mut input = std::io::stdin().lock();
         while input.read(&mut ignored).is_ok_and(|count| count > 0) {}
-        stop.request(Stopped::Input);
+        stop.request(StopReason::Input);
     });
 }
 
@@ -144,7 +144,7 @@ fn read_start_time(start: Sender<u64>, stop: &Arc<Stop>) {
                 Err(_) => break,
             }
         }
-        stop.request(Stopped::Input);
+        stop.request(StopReason::Input);
     });
 }
 
@@ -154,7 +154,7 @@ fn write_records(records: &Receiver<Box<Record>>, stop: &Stop) {
     for record in records {
         if !write_record(&record) {
             // The reader is gone, so the load has no purpose.
-            stop.request(Stopped::Input);
+            stop.request(StopReason::Input);
             return;
         }
     }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
-use weir_record::{Histogram, SCHEMA, Statistics, Stopped, encode, new_histogram};
+use weir_record::{Histogram, SCHEMA, Statistics, StopReason, encode, new_histogram};
 use weir_sys::clock::monotonic_ns;
 use weir_sys::limits::{LOWEST_PRIORITY, lower_priority};
 use weir_sys::pipe::{is_closed, is_pipe};
@@ -44,7 +44,7 @@ struct Hello<'a> {
 #[derive(Serialize)]
 struct End {
     record: &'static str,
-    stopped: Stopped,
+    stopped: StopReason,
     requests: u64,
     connections: u64,
     packets: u64,
@@ -103,7 +103,7 @@ fn capture(arguments: &Arguments) -> Result<(), TapError> {
     Ok(())
 }
 
-fn end(stopped: Stopped, counts: TapCounts, response_time: &Histogram) -> End {
+fn end(stopped: StopReason, counts: TapCounts, response_time: &Histogram) -> End {
     End {
         record: "end",
         stopped,
@@ -120,7 +120,7 @@ fn end(stopped: Stopped, counts: TapCounts, response_time: &Histogram) -> End {
 }
 
 /// Waits for packets. Returns the reason if the capture must stop.
-fn wait(tap: &Tap, signals: &SignalFd) -> Option<Stopped> {
+fn wait(tap: &Tap, signals: &SignalFd) -> Option<StopReason> {
     let stdin = stdin();
     let mut waits = vec![
         PollFd::new(tap, PollFlags::IN),
@@ -133,8 +133,8 @@ fn wait(tap: &Tap, signals: &SignalFd) -> Option<Stopped> {
     let _ = poll(&mut waits, None);
     let is_input = waits.get(2).is_some_and(|wait| !wait.revents().is_empty());
     if signals.next().is_some() {
-        Some(Stopped::Signal)
+        Some(StopReason::Signal)
     } else {
-        (is_input && is_closed(&stdin)).then_some(Stopped::Input)
+        (is_input && is_closed(&stdin)).then_some(StopReason::Input)
     }
 }

@@ -89,7 +89,7 @@ fn deaf_process_is_killed_after_the_grace_period() {
         assert_eq!(stopped["signal"], 9);
         assert!(
             host_support::marked(&mark).is_empty(),
-            "answered before all was gone"
+            "replied before all was gone"
         );
     }
 }
@@ -210,10 +210,10 @@ fn failed_start_names_the_key() {
         ] {
             let mut start = host.shell("app", "exit 0");
             start[key] = value;
-            let answer = host.ask(start);
-            assert_eq!(answer["record"], "error", "{answer}");
-            assert_eq!(answer.get("code"), None);
-            let message = answer["message"].as_str().unwrap();
+            let reply = host.ask(start);
+            assert_eq!(reply["record"], "error", "{reply}");
+            assert_eq!(reply.get("code"), None);
+            let message = reply["message"].as_str().unwrap();
             assert!(message.contains(expected), "{message} has no {expected}");
         }
         host.start("app", "exit 0");

@@ -43,13 +43,13 @@ fn serve(host: &mut Host, name: &str, port: u16, network: &Value) -> SocketAddr 
     format!("{address}:{published}").parse().unwrap()
 }
 
-/// One request; gives the first line of its answer.
+/// One request; gives the first line of its response.
 fn ask(server: SocketAddr) -> std::io::Result<String> {
     let mut connection = TcpStream::connect_timeout(&server, Duration::from_secs(5))?;
     connection.write_all(b"GET / HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer)?;
-    Ok(answer.lines().next().unwrap_or_default().to_owned())
+    let mut response = String::new();
+    connection.read_to_string(&mut response)?;
+    Ok(response.lines().next().unwrap_or_default().to_owned())
 }
 
 /// Whether an address of the pair that leads to `server` is still this machine's.

@@ -17,7 +17,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// A run of a minute, with its input still open, that has written its first interval.
 fn running() -> (Child, BufReader<std::process::ChildStdout>, Vec<u8>) {
-    let plan = with(closed(answering(OK), 2), "duration_s", 60.0);
+    let plan = with(closed(responding(OK), 2), "duration_s", 60.0);
     let mut child = command().stdin(Stdio::piped()).spawn().unwrap();
     child
         .stdin
@@ -72,7 +72,7 @@ fn a_reader_that_goes_away_ends_the_load() {
 
 #[test]
 fn slow_reader_does_not_delay_the_load() {
-    let plan = with(closed(answering(OK), 1), "duration_s", 3.0);
+    let plan = with(closed(responding(OK), 1), "duration_s", 3.0);
     let child = command()
         .stdin(plan_file(&plan.to_string()))
         .spawn()
@@ -118,7 +118,7 @@ fn stopped_generator_is_invalid() {
 #[test]
 fn plan_may_come_from_a_file() {
     let path = std::env::temp_dir().join(format!("weir-load-plan-{}.json", std::process::id()));
-    std::fs::write(&path, closed(answering(OK), 1).to_string()).unwrap();
+    std::fs::write(&path, closed(responding(OK), 1).to_string()).unwrap();
     let output = command()
         .arg("--plan")
         .arg(&path)

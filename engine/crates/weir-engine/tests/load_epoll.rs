@@ -1,8 +1,6 @@
 //! All load cases on epoll.
 #![allow(clippy::unwrap_used)]
 
-#[path = "load_cases/answers.rs"]
-mod answers;
 #[path = "load_cases/failures.rs"]
 mod failures;
 #[path = "load_cases/hostile.rs"]
@@ -14,6 +12,8 @@ mod open;
 mod pipelining;
 #[path = "load_cases/request_log.rs"]
 mod request_log;
+#[path = "load_cases/responses.rs"]
+mod responses;
 #[path = "load_cases/reuse.rs"]
 mod reuse;
 #[path = "load_cases/scenario.rs"]

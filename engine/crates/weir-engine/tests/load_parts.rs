@@ -75,7 +75,7 @@ fn now_ns() -> u64 {
 #[test]
 fn parts_make_up_the_load() {
     for threads in [&[1, 1][..], &[1, 1, 1], &[2, 1, 1, 1, 1, 3, 1]] {
-        let plan = with(closed(answering(OK), 23), "requests", 1_000);
+        let plan = with(closed(responding(OK), 23), "requests", 1_000);
         let plan = with(plan, "duration_s", 60.0);
         let (mut users, mut asked) = (Vec::new(), 0);
         for part in parts(&plan, threads) {
@@ -98,7 +98,7 @@ fn first_of_its_user(entry: &&Entry) -> bool {
 
 #[test]
 fn each_part_has_its_share_of_the_rate() {
-    let plan = with(open(answering(OK), 12, 999.0), "duration_s", 1.0);
+    let plan = with(open(responding(OK), 12, 999.0), "duration_s", 1.0);
     let runs: Vec<Run> = parts(&plan, &[1, 2]).iter().map(Run::of).collect();
     let intended: Vec<u64> = runs.iter().map(|run| run.requests("intended")).collect();
     assert_eq!(intended, [333, 666]);
@@ -112,7 +112,7 @@ fn each_part_has_its_share_of_the_rate() {
 #[test]
 fn poisson_parts_make_up_the_load() {
     // Nothing arrives in the second half: also on a busy machine all that arrived has been sent by the end.
-    let mut plan = with(open(answering(OK), 12, 500.0), "duration_s", 2.0);
+    let mut plan = with(open(responding(OK), 12, 500.0), "duration_s", 2.0);
     plan["load"]["open"]["arrivals"] = "poisson".into();
     plan["load"]["open"]["rate_rps"] = json!([[0.0, 500.0], [1.0, 500.0], [1.0, 0.0]]);
     let due_ns = |plan: &Value| -> Vec<i64> {
@@ -129,7 +129,7 @@ fn poisson_parts_make_up_the_load() {
 
 #[test]
 fn a_load_that_is_held_begins_when_it_is_told() {
-    let mut held = Held::new(&closed(answering(OK), 3));
+    let mut held = Held::new(&closed(responding(OK), 3));
     assert_eq!(held.ready["connected"], 3);
     let start_ns = now_ns() + 300_000_000;
     assert!(held.ready["soonest_monotonic_ns"].as_u64().unwrap() < start_ns);
@@ -141,7 +141,7 @@ fn a_load_that_is_held_begins_when_it_is_told() {
 
 #[test]
 fn late_start_begins_at_once() {
-    let mut held = Held::new(&closed(answering(OK), 1));
+    let mut held = Held::new(&closed(responding(OK), 1));
     let before_ns = now_ns();
     held.tell(r#"{"start_monotonic_ns": 1}"#);
     let run = held.run();
@@ -151,7 +151,7 @@ fn late_start_begins_at_once() {
 #[test]
 fn held_load_without_start_sends_nothing() {
     for line in [None, Some("begin!"), Some(r#"{"start": 1}"#)] {
-        let mut held = Held::new(&closed(answering(OK), 1));
+        let mut held = Held::new(&closed(responding(OK), 1));
         match line {
             Some(line) => held.tell(line),
             None => drop(held.child.stdin.take()),
@@ -176,7 +176,7 @@ fn a_part_that_is_none_of_the_load_is_refused() {
         ),
     ];
     for (part, message) in cases {
-        let output = run_text(&with(closed(answering(OK), 3), "part", part).to_string());
+        let output = run_text(&with(closed(responding(OK), 3), "part", part).to_string());
         assert_eq!(output.status.code(), Some(2));
         let told = records(&output.stdout)[0]["message"].to_string();
         assert!(told.contains(message), "{told}");

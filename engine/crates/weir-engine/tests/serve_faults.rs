@@ -13,13 +13,13 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 const GET_CLOSE: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
 #[test]
-fn null_server_answers_pipelined_requests() {
+fn null_server_responds_to_pipelined_requests() {
     let server = Server::start(&["null"]);
     let mut requests = GET.repeat(99);
     requests.extend_from_slice(GET_CLOSE);
-    let answers = server.ask(&requests).unwrap();
-    assert_eq!(answers.matches("HTTP/1.1 200 OK\r\n").count(), 100);
-    assert!(answers.ends_with("\r\n\r\nok"), "{answers}");
+    let responses = server.ask(&requests).unwrap();
+    assert_eq!(responses.matches("HTTP/1.1 200 OK\r\n").count(), 100);
+    assert!(responses.ends_with("\r\n\r\nok"), "{responses}");
 }
 
 #[test]
@@ -30,9 +30,9 @@ fn request_cut_anywhere_has_one_response() {
     for byte in GET_CLOSE {
         stream.write_all(&[*byte]).unwrap();
     }
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 1);
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert_eq!(response.matches("HTTP/1.1 200 OK").count(), 1);
 }
 
 #[test]
@@ -59,9 +59,9 @@ fn echo_returns_large_bodies() {
     )
     .into_bytes();
     request.extend_from_slice(&body);
-    let answer = server.ask(&request).unwrap();
-    let start = answer.find("\r\n\r\n").unwrap() + 4;
-    assert_eq!(answer.len() - start, body.len());
+    let response = server.ask(&request).unwrap();
+    let start = response.find("\r\n\r\n").unwrap() + 4;
+    assert_eq!(response.len() - start, body.len());
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn delay_applies_to_a_thousand_connections() {
         })
         .collect();
     for stream in &mut streams {
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200 OK"));
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        assert!(response.starts_with("HTTP/1.1 200 OK"));
     }
     let elapsed = begin.elapsed();
     assert!(elapsed >= Duration::from_millis(300), "{elapsed:?}");
@@ -114,9 +114,9 @@ fn queue_serves_two_requests_at_a_time() {
         })
         .collect();
     for (index, stream) in streams.iter_mut().enumerate() {
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.ends_with("ok"), "{answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        assert!(response.ends_with("ok"), "{response}");
         let least = Duration::from_millis(200 * (index as u64 / 2 + 1));
         assert!(begin.elapsed() >= least, "{index}: {:?}", begin.elapsed());
     }
@@ -130,9 +130,9 @@ fn fault_replaces_a_share_of_responses() {
     let half_fail = times(&["--fault=status-500", "--fault-share=0.5"]);
     let mut requests = GET.repeat(999);
     requests.extend_from_slice(GET_CLOSE);
-    let answers = half_fail.ask(&requests).unwrap();
-    let failed = answers.matches("HTTP/1.1 500 ").count();
-    assert_eq!(failed + answers.matches("HTTP/1.1 200 ").count(), 1000);
+    let responses = half_fail.ask(&requests).unwrap();
+    let failed = responses.matches("HTTP/1.1 500 ").count();
+    assert_eq!(failed + responses.matches("HTTP/1.1 200 ").count(), 1000);
     assert!((400..600).contains(&failed), "{failed}");
     let all = |fault| times(&["--fault", fault]).ask(GET);
     assert_eq!(all("close").unwrap(), "");
@@ -162,7 +162,7 @@ fn unsuitable_fault_is_refused() {
 }
 
 #[test]
-fn silent_reads_and_never_answers() {
+fn silent_reads_and_never_responds() {
     let server = Server::start(&["fault", "--kind", "silent"]);
     let mut stream = server.connect();
     stream.write_all(GET).unwrap();
@@ -188,10 +188,10 @@ fn slow_drip_sends_one_byte_at_a_time() {
 }
 
 #[test]
-fn die_after_answers_so_many_and_exits_with_1() {
+fn die_after_sends_so_many_and_exits_with_1() {
     let mut server = Server::start(&["fault", "--kind", "die-after", "3"]);
-    let answers = server.ask(&GET.repeat(5)).unwrap_or_default();
-    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 3);
+    let responses = server.ask(&GET.repeat(5)).unwrap_or_default();
+    assert_eq!(responses.matches("HTTP/1.1 200 OK").count(), 3);
     assert_eq!(server.child.wait().unwrap().code(), Some(1));
 }
 

@@ -48,21 +48,21 @@ fn ten_thousand_delayed_requests_cost_15_us_each() {
     until(WAIT - Duration::from_secs(1));
     let held = cpu(&server) - waiting;
     let share = held.as_secs_f64() / (WAIT - MARGIN - Duration::from_secs(1)).as_secs_f64();
-    let before_answers = cpu(&server);
+    let before_responses = cpu(&server);
     for stream in &mut streams {
-        let mut answer = [0; 256];
-        let length = stream.read(&mut answer).unwrap();
-        assert!(answer[..length].starts_with(b"HTTP/1.1 200 OK"));
+        let mut response = [0; 256];
+        let length = stream.read(&mut response).unwrap();
+        assert!(response[..length].starts_with(b"HTTP/1.1 200 OK"));
     }
-    let each = (cpu(&server) - before_answers) / REQUESTS as u32;
+    let each = (cpu(&server) - before_responses) / REQUESTS as u32;
     let _ = writeln!(
         std::io::stderr(),
-        "waiting: {:.4} % of a CPU; an answer: {each:?}",
+        "waiting: {:.4} % of a CPU; a response: {each:?}",
         share * 100.0
     );
     assert!(share <= 0.01, "waiting took {share} of a CPU");
     assert!(
         each <= Duration::from_micros(15),
-        "an answer took {each:?} of CPU"
+        "a response took {each:?} of CPU"
     );
 }

@@ -75,18 +75,18 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// Asks and reads the whole answer; gives how long that took here.
+/// Asks and reads the whole response; gives how long that took here.
 fn ask(stream: &mut TcpStream, pieces: &[&[u8]]) -> Duration {
     let begun = Instant::now();
     for piece in pieces {
         stream.write_all(piece).unwrap();
     }
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"ok") {
+    let mut response = Vec::new();
+    while !response.ends_with(b"ok") {
         let mut bytes = [0; 1024];
         let count = stream.read(&mut bytes).unwrap();
         assert!(count > 0);
-        answer.extend_from_slice(&bytes[..count]);
+        response.extend_from_slice(&bytes[..count]);
     }
     begun.elapsed()
 }

@@ -192,7 +192,7 @@ fn a_reader_that_remembers_heads_gives_what_a_new_one_gives() {
 }
 
 #[test]
-fn an_answer_to_head_has_no_body() {
+fn a_response_to_head_has_no_body() {
     let bytes: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
     let chunked: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     for bytes in [bytes, bytes, chunked] {
@@ -326,7 +326,7 @@ const TOKENS: [&[u8]; 16] = [
 
 proptest! {
     #[test]
-    fn what_is_nearly_an_answer_does_not_depend_on_the_cuts(
+    fn what_is_nearly_a_response_does_not_depend_on_the_cuts(
         tokens in proptest::collection::vec(proptest::sample::select(&TOKENS[..]), 0..12),
         cuts in proptest::collection::vec(0usize..200, 0..4),
     ) {
@@ -362,7 +362,7 @@ impl Sink for Shown {
 }
 
 #[test]
-fn heads_and_body_are_shown_whole_wherever_the_answer_is_cut() {
+fn heads_and_body_are_shown_whole_wherever_the_response_is_cut() {
     const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
     const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5\r\n\r\n";
     let response = [INTERIM, HEAD, b"hello"].concat();

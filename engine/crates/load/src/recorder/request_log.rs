@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use weir_http::Response;
-use weir_record::{Ending, RequestLogSummary, RequestRecord};
+use weir_record::{RequestLogSummary, RequestOutcome, RequestRecord};
 use weir_schedule::Shard;
 
 use crate::LoadError;
@@ -127,16 +127,6 @@ pub(crate) struct RequestLog {
     lost: u64,
 }
 
-/// The end of a request, as the log records it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ended {
-    pub(crate) ending: Ending,
-    /// Its whole response.
-    pub(crate) response: Option<Response>,
-    /// How long making its connection took; 0 if the connection had carried a request before.
-    pub(crate) connect_ns: u64,
-}
-
 impl RequestLog {
     pub(crate) fn new(blocks: Blocks, shard: Shard, has_steps: bool) -> Self {
         Self {
@@ -154,9 +144,17 @@ impl RequestLog {
         self.start_ns = start_ns;
     }
 
-    /// Records a request that has ended.
+    /// Records a request that has ended, with its response if that is complete. `connect_ns` is how long making its connection took; 0 if
+    /// the connection had carried a request before.
     #[inline]
-    pub(crate) fn record(&mut self, user: UserId, request: &InFlightRequest, end: Ended) {
+    pub(crate) fn record(
+        &mut self,
+        user: UserId,
+        request: &InFlightRequest,
+        outcome: RequestOutcome,
+        response: Option<Response>,
+        connect_ns: u64,
+    ) {
         let since_start = |at_ns: u64| at_ns as i64 - self.start_ns as i64;
         let or_never = |at_ns: u64| match at_ns {
             0 => -1,
@@ -172,17 +170,15 @@ impl RequestLog {
             written_ns: or_never(request.written_ns),
             first_byte_ns: or_never(request.first_byte_ns),
             last_byte_ns: or_never(request.last_byte_ns),
-            connect_ns: end.connect_ns as i64,
+            connect_ns: connect_ns as i64,
             received_bytes: saturated(request.received_bytes),
-            body_bytes: end
-                .response
-                .map_or(0, |response| saturated(response.body_bytes)),
+            body_bytes: response.map_or(0, |response| saturated(response.body_bytes)),
             sent_bytes: request.sent_bytes,
             user: self.shard.index(user.index() as u64) as u32,
             step,
             target,
-            status: end.response.map_or(0, |response| response.status),
-            ending: end.ending,
+            status: response.map_or(0, |response| response.status),
+            outcome,
         };
         self.block.extend_from_slice(&record.to_bytes());
         if self.block.len() == BLOCK_BYTES {
@@ -220,12 +216,6 @@ mod tests {
 
     use super::*;
 
-    const UNANSWERED: Ended = Ended {
-        ending: Ending::Unanswered,
-        response: None,
-        connect_ns: 0,
-    };
-
     /// A log whose channel has room for so many blocks, and the channel's other end.
     fn log(room: usize) -> (RequestLog, Receiver<Vec<u8>>) {
         let (full, written) = sync_channel(room);
@@ -238,7 +228,7 @@ mod tests {
     /// A request that was due at a moment.
     fn note(log: &mut RequestLog, at_ns: u64) {
         let request = InFlightRequest::unsent(1_000 + at_ns, 0);
-        log.record(UserId::on(0), &request, UNANSWERED);
+        log.record(UserId::on(0), &request, RequestOutcome::Unanswered, None, 0);
     }
 
     fn intended(blocks: impl IntoIterator<Item = Vec<u8>>) -> Vec<u64> {

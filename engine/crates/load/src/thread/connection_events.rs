@@ -3,7 +3,7 @@
 
 use weir_http::Protocol;
 use weir_net::{Driver, Errno, Slot};
-use weir_record::{Ending, ErrorKind};
+use weir_record::{ErrorKind, RequestOutcome};
 
 use super::LoadThread;
 use super::response_reader::ResponseReader;
@@ -149,7 +149,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         while let Some(request) = self.in_flight.pop(slot) {
             let connect_ns = std::mem::take(&mut self.connections.get(slot).connect_ns);
             self.recorder
-                .log_failure(slot, request, Ending::Failed(kind), connect_ns);
+                .log_failure(slot, request, RequestOutcome::Failed(kind), connect_ns);
             self.workload.lose(user, request);
             self.workload.user_failed(user);
             let detail = || detail.to_owned();
@@ -185,10 +185,10 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             Some(intended_ns) => {
                 let part = self.workload.drop_unsent(user);
                 let request = InFlightRequest::unsent(intended_ns, part);
-                let ending = Ending::Failed(ErrorKind::Connect);
+                let outcome = RequestOutcome::Failed(ErrorKind::Connect);
                 let connect_ns = self.connections.connecting_ns(slot, now);
                 self.recorder
-                    .log_failure(slot, &request, ending, connect_ns);
+                    .log_failure(slot, &request, outcome, connect_ns);
                 self.workload.user_failed(user);
                 let detail = || describe_connect(&failure);
                 if self

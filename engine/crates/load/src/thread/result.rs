@@ -3,7 +3,8 @@
 use weir_http::Protocol;
 use weir_net::Driver;
 use weir_record::{
-    Clocks, Ending, FirstFailure, KernelTimestamps, Responses, Slowest, StatusCounts, StepOutcome,
+    Clocks, FirstFailure, KernelTimestamps, RequestOutcome, Responses, Slowest, StatusCounts,
+    StepOutcome,
 };
 
 use super::LoadThread;
@@ -96,8 +97,9 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             let ages = &mut self.recorder.tally.clocks.unanswered_age;
             ages.saturating_record(age_ns);
             let connect_ns = std::mem::take(&mut self.connections.get(slot).connect_ns);
-            let ending = Ending::Unanswered;
-            self.recorder.log_failure(slot, request, ending, connect_ns);
+            let outcome = RequestOutcome::Unanswered;
+            self.recorder
+                .log_failure(slot, request, outcome, connect_ns);
         }
     }
 }

@@ -221,7 +221,7 @@ impl Script {
             body: &captured.body,
             body_bytes: captured.body_bytes,
         };
-        let checked = user.answered(&self.compiled, &mut self.worker, step, &response);
+        let checked = user.check_response(&self.compiled, &mut self.worker, step, &response);
         self.steps[step].complete(request.response_ns(), checked.is_ok());
         checked.map_err(|reason| Wrong::Step(step, reason))
     }

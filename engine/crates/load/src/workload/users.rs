@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_whose_place_vanishes_leaves_when_it_is_answered_and_comes_again_with_its_place() {
+    fn a_user_whose_place_vanishes_leaves_after_its_response_and_comes_again_with_its_place() {
         let mut users = closed(&of(&[
             (0.0, 1.0),
             (1.0, 1.0),
@@ -405,7 +405,8 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_counts_from_intended_start_to_intended_start_and_a_late_answer_is_not_made_up_for() {
+    fn a_pace_counts_from_intended_start_to_intended_start_and_a_late_response_is_not_made_up_for()
+    {
         let mut users = closed(&Closed {
             connections: Some(1),
             pace_s: Some(1.0),
@@ -416,7 +417,7 @@ mod tests {
         assert_eq!(users.next_ns(), S + 100);
         let (slot, at_ns) = users.pop(S + 150).unwrap();
         assert_eq!(users.wake(slot, at_ns), Action::Send(S + 100));
-        // The answer comes three seconds late: at most one a second all the same.
+        // The response comes three seconds late: at most one a second all the same.
         assert_eq!(users.next(UserId(0), 5 * S), Action::Send(5 * S));
         assert_eq!(users.next(UserId(0), 5 * S + 1), Action::Wait);
         assert_eq!(users.next_ns(), 6 * S);

@@ -1,10 +1,10 @@
-//! Scenarios from their JSON to the bytes of requests, and answers to verdicts.
+//! Scenarios from their JSON to the bytes of requests, and responses to verdicts.
 
 #![allow(clippy::unwrap_used)]
 
-mod answers;
 mod errors;
 mod requests;
+mod responses;
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ impl Alone {
         self.request().split_once("\r\n\r\n").unwrap().1.to_owned()
     }
 
-    fn answer(&mut self, step: usize, status: u16, head: &str, body: &str) -> Result<(), Reason> {
+    fn respond(&mut self, step: usize, status: u16, head: &str, body: &str) -> Result<(), Reason> {
         let response = Response {
             status,
             head: head.as_bytes(),
@@ -87,6 +87,6 @@ impl Alone {
             body_bytes: body.len() as u64,
         };
         self.user
-            .answered(&self.compiled, &mut self.worker, step, &response)
+            .check_response(&self.compiled, &mut self.worker, step, &response)
     }
 }

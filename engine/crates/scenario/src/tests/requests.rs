@@ -299,7 +299,7 @@ fn a_value_cannot_break_out_of_its_place() {
 }
 
 #[test]
-fn what_a_step_needs_of_its_answer_is_no_more_than_it_reads() {
+fn what_a_step_needs_of_its_response_is_no_more_than_it_reads() {
     let needs = |step: Value, cookies: &str| {
         let alone = Alone::new(&json!({"steps": [step], "cookies": cookies, "capture_bytes": 100}));
         let needs = alone.compiled.needs(0);

@@ -180,10 +180,10 @@ impl Host {
         }
     }
 
-    /// Sends a command and gives its answer.
+    /// Sends a command and gives its reply.
     pub fn ask(&mut self, command: Value) -> Value {
         let id = self.send(command);
-        self.record("answer", |record| record["id"] == id)
+        self.record("reply", |record| record["id"] == id)
     }
 
     /// The `start` command for a shell script.

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Answers one request with these bytes and closes.
-fn answering_once(answer: &'static [u8]) -> std::net::SocketAddr {
-    server(move |stream| answer_requests(stream, answer, 1))
+/// Responds to one request with these bytes and closes.
+fn responding_once(response: &'static [u8]) -> std::net::SocketAddr {
+    server(move |stream| respond(stream, response, 1))
 }
 
 /// Closes with a reset.
@@ -39,14 +39,18 @@ fn resetting_server_resets_every_request() {
 }
 
 #[test]
-fn half_an_answer_is_a_reset() {
-    for answer in [
+fn half_a_response_is_a_reset() {
+    for response in [
         &b"HTTP/1.1 200 OK\r\nContent-Le"[..],
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
         b"HTTP/1.1 100 Continue\r\n\r\n",
     ] {
-        let run = Run::of(&with(closed(answering_once(answer), 2), "duration_s", 0.1));
+        let run = Run::of(&with(
+            closed(responding_once(response), 2),
+            "duration_s",
+            0.1,
+        ));
         run.assert_only_error("reset");
         let detail = run.events[0]["detail"].as_str().unwrap();
         assert!(detail.starts_with("connection closed"), "{detail}");
@@ -54,7 +58,7 @@ fn half_an_answer_is_a_reset() {
 }
 
 #[test]
-fn half_an_answer_and_then_a_reset_is_a_reset() {
+fn half_a_response_and_then_a_reset_is_a_reset() {
     let address = server(|stream| {
         let mut stream = stream;
         let mut byte = [0];
@@ -69,7 +73,7 @@ fn half_an_answer_and_then_a_reset_is_a_reset() {
 
 #[test]
 fn what_is_not_http_is_a_protocol_error() {
-    for answer in [
+    for response in [
         &b"SSH-2.0-OpenSSH_9.2\r\n"[..],
         b"\x16\x03\x01\x00\xa5\x01\x00",
         b"HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\nhello",
@@ -77,7 +81,11 @@ fn what_is_not_http_is_a_protocol_error() {
         b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more than that",
     ] {
-        let run = Run::of(&with(closed(answering_once(answer), 2), "duration_s", 0.1));
+        let run = Run::of(&with(
+            closed(responding_once(response), 2),
+            "duration_s",
+            0.1,
+        ));
         run.assert_only_error("protocol");
         assert_eq!(run.requests("completed"), 0);
     }
@@ -142,7 +150,7 @@ fn a_silent_server_times_out() {
 }
 
 #[test]
-fn an_answer_that_stops_half_way_times_out() {
+fn a_response_that_stops_half_way_times_out() {
     let address = server(|stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
@@ -210,9 +218,9 @@ fn vanished_server_gives_connect_errors() {
             let taken = listener.take().unwrap();
             (0..2).map(|_| taken.accept().unwrap().0).collect()
         };
-        // The listener is closed; now every connection answers once and goes.
+        // The listener is closed; now every connection responds once and goes.
         for stream in streams {
-            answer_requests(stream, OK, 1);
+            respond(stream, OK, 1);
         }
     });
     let run = Run::of(&closed(address, 2));

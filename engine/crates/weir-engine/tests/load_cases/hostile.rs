@@ -18,7 +18,7 @@ fn run(plan: &serde_json::Value) -> Run {
     run
 }
 
-/// Answers a request with the beginning and then, for ever, with the rest.
+/// Responds to a request with the beginning and then, for ever, with the rest.
 fn endless(beginning: &'static [u8], rest: &'static [u8]) -> SocketAddr {
     server(move |stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -82,20 +82,21 @@ fn what_is_endless_in_its_body_times_out() {
         // One turn of reading is 1 MB of each connection, which takes an unoptimised engine on a busy machine some 0.2 s.
         let plan = with(plan, "duration_s", 1.0);
         // A connection that the busy machine makes too late is another failure.
-        let errors_of_answers = |run: &Run| run.errors().iter().all(|(kind, _)| kind == "timeout");
-        Run::punctual(&plan, errors_of_answers).assert_only_error("timeout");
+        let errors_of_responses =
+            |run: &Run| run.errors().iter().all(|(kind, _)| kind == "timeout");
+        Run::punctual(&plan, errors_of_responses).assert_only_error("timeout");
     }
 }
 
 #[test]
 fn wrong_content_length_is_classified() {
-    let answers: [(&'static [u8], &str); 8] = [
+    let responses: [(&'static [u8], &str); 8] = [
         // Too long: the end comes first; and where the connection stays, nothing does.
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nok",
             "reset",
         ),
-        // Too short: what is left over is no answer to anything.
+        // Too short: what is left over is no response to anything.
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nok",
             "protocol",
@@ -122,24 +123,24 @@ fn wrong_content_length_is_classified() {
             "protocol",
         ),
     ];
-    for (answer, kind) in answers {
-        let address = server(move |stream| answer_requests(stream, answer, 1));
+    for (response, kind) in responses {
+        let address = server(move |stream| respond(stream, response, 1));
         let run = run(&with(closed(address, 2), "duration_s", 0.1));
-        assert_eq!(run.requests("ok"), 0, "{}", answer.escape_ascii());
+        assert_eq!(run.requests("ok"), 0, "{}", response.escape_ascii());
         run.assert_only_error(kind);
     }
-    let kept = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok");
+    let kept = responding(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok");
     run(&with(closed(kept, 2), "timeout_s", 0.05)).assert_only_error("timeout");
 }
 
-/// Sends an answer byte by byte and closes.
-fn drip(stream: TcpStream, answer: &[u8]) {
+/// Sends a response byte by byte and closes.
+fn drip(stream: TcpStream, response: &[u8]) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     if read_request(&mut reader).is_none() {
         return;
     }
-    for byte in answer {
+    for byte in response {
         if stream.write_all(&[*byte]).is_err() {
             return;
         }
@@ -148,7 +149,7 @@ fn drip(stream: TcpStream, answer: &[u8]) {
 
 #[test]
 fn responses_byte_by_byte_are_classified() {
-    let answers: [(&'static [u8], Option<&str>); 14] = [
+    let responses: [(&'static [u8], Option<&str>); 14] = [
         (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", None),
         (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", None),
         (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", None),
@@ -170,8 +171,8 @@ fn responses_byte_by_byte_are_classified() {
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", Some("protocol")),
         (b"SSH-2.0-OpenSSH_9.2\r\n", Some("protocol")),
     ];
-    for (answer, kind) in answers {
-        let address = server(move |stream| drip(stream, answer));
+    for (response, kind) in responses {
+        let address = server(move |stream| drip(stream, response));
         let run = run(&with(closed(address, 2), "duration_s", 0.2));
         match kind {
             None => run.assert_all_ok(),
@@ -183,14 +184,19 @@ fn responses_byte_by_byte_are_classified() {
 #[test]
 fn response_to_head_has_no_body() {
     let head = json!({"method": "HEAD"});
-    for answer in [
+    for response in [
         &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"[..],
         b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n",
         b"HTTP/1.1 204 No Content\r\n\r\n",
     ] {
-        run(&with(closed(answering(answer), 2), "request", head.clone())).assert_all_ok();
+        run(&with(
+            closed(responding(response), 2),
+            "request",
+            head.clone(),
+        ))
+        .assert_all_ok();
     }
-    let with_body = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    let with_body = responding(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     run(&with(closed(with_body, 2), "request", head)).assert_only_error("protocol");
 }
 
@@ -203,7 +209,7 @@ fn hostile_connection_does_not_affect_others() {
         move |stream| match number.fetch_add(1, Ordering::Relaxed) % 4 {
             0 => drip(stream, b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"),
             1 => drip(stream, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok"),
-            _ => answer_requests(stream, OK, u64::MAX),
+            _ => respond(stream, OK, u64::MAX),
         },
     );
     let run = run(&closed(address, 8));

@@ -13,7 +13,7 @@ fn a_constant_rate_sends_exactly_what_is_due() {
         let due = |interval: &Value| interval["due"].as_u64().unwrap();
         run.requests("sent") == 300 && run.intervals.iter().all(|one| due(one).abs_diff(100) <= 20)
     };
-    let run = Run::punctual(&open(answering(OK), 10, 1000.0), in_time);
+    let run = Run::punctual(&open(responding(OK), 10, 1000.0), in_time);
     run.assert_all_ok();
     assert_eq!(run.requests("intended"), 300);
     assert_eq!(run.hello["wait"], "sleep");
@@ -52,7 +52,7 @@ fn queue_of_a_stuck_server_is_unsent() {
 
 #[test]
 fn queueing_counts_as_response_time() {
-    // One connection, and a server that answers the first request only when the second must be due for long.
+    // One connection, and a server that responds to the first request only when the second must be due for long.
     let address = server(|stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
@@ -69,16 +69,16 @@ fn queueing_counts_as_response_time() {
     run.assert_validity("suspect");
     let us = |clock: &str, statistic: &str| run.summary()[clock][statistic].as_f64().unwrap();
     assert!(us("service_time_us", "min") >= 40_000.0);
-    // The n-th answer comes at 40·n ms and was due at 10·(n − 1) ms.
-    let answered = run.requests("completed") as f64;
-    assert!(us("response_time_us", "max") >= (30.0 * answered + 9.9) * 1e3);
-    assert!(us("schedule_lag_us", "max") >= (30.0 * (answered - 1.0) - 0.1) * 1e3);
+    // The n-th response comes at 40·n ms and was due at 10·(n − 1) ms.
+    let responses = run.requests("completed") as f64;
+    assert!(us("response_time_us", "max") >= (30.0 * responses + 9.9) * 1e3);
+    assert!(us("schedule_lag_us", "max") >= (30.0 * (responses - 1.0) - 0.1) * 1e3);
 }
 
 #[test]
 fn closing_an_idle_connection_is_no_error() {
-    // Closes after each answer without saying so; the next arrival is long after.
-    let address = server(|stream| answer_requests(stream, OK, 1));
+    // Closes after each response without saying so; the next arrival is long after.
+    let address = server(|stream| respond(stream, OK, 1));
     let run = Run::punctual(&open(address, 1, 20.0), |run| run.requests("ok") == 6);
     run.assert_all_ok();
     assert_eq!(run.requests("ok"), 6);
@@ -93,7 +93,7 @@ fn bytes_on_an_idle_connection_fail_no_request() {
         if read_request(&mut reader).is_none() || stream.write_all(OK).is_err() {
             return;
         }
-        // After a moment in which the answer is surely taken: this server gives up idle connections with 408.
+        // After a moment in which the response is surely taken: this server gives up idle connections with 408.
         std::thread::sleep(std::time::Duration::from_millis(10));
         let _ = stream.write_all(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
     });
@@ -120,7 +120,7 @@ fn reconnects_have_pauses() {
 
 #[test]
 fn generator_spins_on_its_own_cpu() {
-    let plan = with(open(answering(OK), 10, 1000.0), "cpus", vec![0]);
+    let plan = with(open(responding(OK), 10, 1000.0), "cpus", vec![0]);
     let busy = |run: &Run| {
         let generator = &run.summary()["generator"];
         generator["busy_fraction"].as_f64().unwrap()
@@ -135,7 +135,7 @@ fn generator_spins_on_its_own_cpu() {
 
 #[test]
 fn generator_confined_to_one_cpu_waits_as_on_its_own() {
-    let plan = open(answering(OK), 2, 100.0);
+    let plan = open(responding(OK), 2, 100.0);
     let run = std::process::Command::new("taskset")
         .args(["-c", "0", env!("CARGO_BIN_EXE_weir-engine"), "load"])
         .stdin(plan_file(&plan.to_string()))
@@ -149,7 +149,7 @@ fn generator_confined_to_one_cpu_waits_as_on_its_own() {
 
 #[test]
 fn closed_loop_polls_before_it_sleeps() {
-    let plan = closed(answering(OK), 2);
+    let plan = closed(responding(OK), 2);
     assert_eq!(Run::of(&plan).hello["wait"], "block");
     let run = Run::of(&with(plan, "cpus", vec![0]));
     run.assert_all_ok();

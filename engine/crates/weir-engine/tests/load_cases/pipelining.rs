@@ -18,7 +18,7 @@ fn pipelined(address: SocketAddr, depth: usize, requests: usize) -> Value {
 }
 
 /// Each connection gives this once so many requests have come, and so on.
-fn rounds(count: usize, answers: &'static [u8]) -> SocketAddr {
+fn rounds(count: usize, responses: &'static [u8]) -> SocketAddr {
     server(move |stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
@@ -28,7 +28,7 @@ fn rounds(count: usize, answers: &'static [u8]) -> SocketAddr {
                     return;
                 }
             }
-            if stream.write_all(answers).is_err() {
+            if stream.write_all(responses).is_err() {
                 return;
             }
         }
@@ -36,7 +36,7 @@ fn rounds(count: usize, answers: &'static [u8]) -> SocketAddr {
 }
 
 /// Each connection gives this once so many requests have come, and closes.
-fn once(count: usize, answers: Vec<u8>) -> SocketAddr {
+fn once(count: usize, responses: Vec<u8>) -> SocketAddr {
     server(move |stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
@@ -45,7 +45,7 @@ fn once(count: usize, answers: Vec<u8>) -> SocketAddr {
                 return;
             }
         }
-        let _ = stream.write_all(&answers);
+        let _ = stream.write_all(&responses);
     })
 }
 
@@ -85,12 +85,12 @@ fn pipeline_depth_is_exact() {
                     return;
                 }
             }
-            let answer = if reader.buffer().is_empty() {
+            let response = if reader.buffer().is_empty() {
                 OK
             } else {
                 WRONG
             };
-            if stream.write_all(&answer.repeat(8)).is_err() {
+            if stream.write_all(&response.repeat(8)).is_err() {
                 return;
             }
         }
@@ -110,8 +110,8 @@ fn pipelined_requests_are_batched() {
         let mut bytes = [0; 4096];
         while let Ok(count) = stream.read(&mut bytes) {
             let requests = bytes[..count].windows(4).filter(|end| end == b"\r\n\r\n");
-            let answer = if requests.count() == 8 { OK } else { WRONG };
-            if count == 0 || stream.write_all(&answer.repeat(8)).is_err() {
+            let response = if requests.count() == 8 { OK } else { WRONG };
+            if count == 0 || stream.write_all(&response.repeat(8)).is_err() {
                 return;
             }
         }
@@ -123,14 +123,14 @@ fn pipelined_requests_are_batched() {
 
 #[test]
 fn pipelined_responses_survive_any_cut() {
-    let answers: &[&[u8]] = &[
+    let responses: &[&[u8]] = &[
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 204 No Content\r\n\r\n",
         OK,
     ];
-    let answers = answers.concat();
-    let cuts = answers.len();
+    let responses = responses.concat();
+    let cuts = responses.len();
     let address = server(move |stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
@@ -141,7 +141,7 @@ fn pipelined_responses_survive_any_cut() {
                 }
             }
             // The last byte alone decides that the next four are sent.
-            let (first, second) = answers.split_at(cut);
+            let (first, second) = responses.split_at(cut);
             if stream.write_all(first).is_err() || stream.write_all(second).is_err() {
                 return;
             }
@@ -154,7 +154,7 @@ fn pipelined_responses_survive_any_cut() {
 }
 
 #[test]
-fn answers_to_head_requests_have_no_bodies() {
+fn responses_to_head_requests_have_no_bodies() {
     let address = rounds(3, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
     let head = serde_json::json!({"method": "HEAD"});
     let run = Run::of(&with(pipelined(address, 3, 30), "request", head));
@@ -196,7 +196,7 @@ fn each_request_has_its_own_clocks() {
         read_request(&mut reader).unwrap();
         let (begun, rest) = OK.split_at(5);
         stream.write_all(&[OK, begun].concat()).unwrap();
-        // The third one comes when the first answer was taken.
+        // The third one comes when the first response was taken.
         read_request(&mut reader).unwrap();
         stream.write_all(&[rest, OK].concat()).unwrap();
     });
@@ -219,7 +219,7 @@ fn each_request_has_its_own_clocks() {
 
 #[test]
 fn requests_after_a_closing_response_are_reset() {
-    // Both answers in one piece, so that nothing is written between them.
+    // Both responses in one piece, so that nothing is written between them.
     let run = Run::of(&pipelined(once(4, [OK, CLOSE].concat()), 4, 40));
     assert_eq!(errors(&run), only("reset", 20));
     assert_eq!(run.requests("ok"), 20);
@@ -235,12 +235,12 @@ fn closing_after_the_last_response_fails_nothing() {
 
 #[test]
 fn closed_connection_resets_its_requests() {
-    for answers in [Vec::new(), OK[..9].to_vec()] {
-        let run = Run::of(&pipelined(once(4, answers), 4, 8));
+    for responses in [Vec::new(), OK[..9].to_vec()] {
+        let run = Run::of(&pipelined(once(4, responses), 4, 8));
         assert_eq!(errors(&run), only("reset", 8));
         assert_eq!(run.requests("completed"), 0);
     }
-    // An answer lets another request be written before the end is seen.
+    // A response lets another request be written before the end is seen.
     let run = Run::of(&pipelined(once(4, OK.to_vec()), 4, 10));
     assert_eq!(errors(&run), only("reset", 8));
     assert_eq!(run.requests("ok"), 2);
@@ -283,18 +283,18 @@ fn timeout_fails_later_requests() {
 }
 
 #[test]
-fn a_wrong_answer_fails_its_own_request_alone() {
-    let answers = [OK, WRONG, OK, OK].concat();
-    let run = Run::of(&pipelined(rounds(4, answers.leak()), 4, 40));
+fn a_wrong_response_fails_its_own_request_alone() {
+    let responses = [OK, WRONG, OK, OK].concat();
+    let run = Run::of(&pipelined(rounds(4, responses.leak()), 4, 40));
     assert_eq!(errors(&run), only("check", 10));
     assert_eq!((run.requests("ok"), run.requests("completed")), (30, 40));
 }
 
 #[test]
 fn first_failure_leaves_others_unanswered() {
-    let ends = |answers: Vec<u8>| {
+    let ends = |responses: Vec<u8>| {
         let plan = with(
-            pipelined(once(4, answers), 4, 1000),
+            pipelined(once(4, responses), 4, 1000),
             "until",
             "first_failure",
         );
@@ -362,7 +362,7 @@ fn arrivals_queue_without_room() {
 
 #[test]
 fn arrivals_prefer_idle_connections() {
-    // Nobody is answered before both connections have a request.
+    // No response comes before both connections have a request.
     let both = Arc::new(Barrier::new(2));
     let behaviour = move |stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -401,7 +401,7 @@ fn arrivals_survive_closed_connections() {
     plan["requests"] = 60.into();
     plan["duration_s"] = 20.0.into();
     let run = Run::of(&with(plan, "timeout_s", 0.5));
-    // A connection that is given fewer than three in the end is not answered.
+    // A connection that is given fewer than three in the end gets no response.
     assert!(run.requests("ok") >= 40, "{:?}", run.errors());
     assert_eq!(run.requests("ok") + run.requests("failed"), 60);
 }

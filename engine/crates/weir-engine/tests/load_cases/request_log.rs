@@ -18,7 +18,7 @@ type Clock = fn(&Entry) -> i64;
 
 #[test]
 fn records_add_up_to_the_summary() {
-    let (run, log) = logged(&with(closed(answering(OK), 5), "threads", 2));
+    let (run, log) = logged(&with(closed(responding(OK), 5), "threads", 2));
     run.assert_all_ok();
     let mean_us = |of: Clock| {
         let ok = log.iter().filter(|entry| entry.outcome == OUTCOME_OK);
@@ -50,7 +50,7 @@ fn records_add_up_to_the_summary() {
         let own: Vec<&Entry> = log.iter().filter(|entry| entry.user == user).collect();
         assert!(own[0].connect_ns > 0, "its connection was made");
         assert!(own[1..].iter().all(|entry| entry.connect_ns == 0), "once");
-        // A user asks again when it is answered.
+        // A user asks again when its response has come.
         let in_turn = |pair: &[&Entry]| pair[0].last_byte_ns <= pair[1].written_ns;
         assert!(own.windows(2).all(in_turn));
     }
@@ -63,7 +63,7 @@ fn records_add_up_to_the_summary() {
 
 #[test]
 fn without_one_the_summary_says_nothing_of_it() {
-    assert!(Run::of(&closed(answering(OK), 1)).summary()["request_log"].is_null());
+    assert!(Run::of(&closed(responding(OK), 1)).summary()["request_log"].is_null());
 }
 
 #[test]
@@ -75,15 +75,15 @@ fn every_kind_of_failure_has_its_number() {
         (OUTCOME_RESET, b""),
         (OUTCOME_PROTOCOL, b"SSH-2.0-OpenSSH_9.2\r\n"),
     ];
-    for (outcome, answer) in cases {
-        let address = server(move |stream| answer_requests(stream, answer, 1));
+    for (outcome, response) in cases {
+        let address = server(move |stream| respond(stream, response, 1));
         let plan = with_requests(closed(address, 2), 20);
         let (run, log) = logged(&plan);
         assert_eq!(run.requests("failed"), 20);
         for entry in log {
             assert_eq!(entry.outcome, outcome);
-            assert_eq!(entry.received_bytes, answer.len() as u32);
-            assert_eq!(entry.first_byte_ns >= 0, !answer.is_empty());
+            assert_eq!(entry.received_bytes, response.len() as u32);
+            assert_eq!(entry.first_byte_ns >= 0, !response.is_empty());
             let is_whole = outcome == OUTCOME_CHECK;
             assert_eq!(entry.last_byte_ns >= 0, is_whole);
             let (status, body) = if is_whole { (500, 3) } else { (0, 0) };
@@ -114,13 +114,13 @@ fn late_request_is_a_timeout_or_unanswered() {
 
 #[test]
 fn request_without_connection_was_never_written() {
-    // The server takes the first connection, answers once and is gone.
+    // The server takes the first connection, responds once and is gone.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         drop(listener);
-        answer_requests(stream, OK, 1);
+        respond(stream, OK, 1);
     });
     let (run, log) = logged(&with(closed(address, 1), "retry", false));
     assert!(run.summary()["errors"]["connect"].as_u64().unwrap() > 0);
@@ -135,10 +135,10 @@ fn request_without_connection_was_never_written() {
 
 #[test]
 fn open_loops_and_single_connections_are_logged() {
-    let (run, log) = logged(&open(answering(OK), 2, 500.0));
+    let (run, log) = logged(&open(responding(OK), 2, 500.0));
     run.assert_all_ok();
     assert_eq!(log.iter().filter(|entry| entry.connect_ns > 0).count(), 2);
-    let plan = with(closed(answering(OK), 2), "keep_alive", false);
+    let plan = with(closed(responding(OK), 2), "keep_alive", false);
     let (run, log) = logged(&plan);
     run.assert_all_ok();
     for entry in log {
@@ -148,7 +148,7 @@ fn open_loops_and_single_connections_are_logged() {
 
 #[test]
 fn pipelined_requests_have_a_record_each() {
-    let plan = with(closed(answering(OK), 2), "pipeline", 8);
+    let plan = with(closed(responding(OK), 2), "pipeline", 8);
     let (run, log) = logged(&with_requests(plan, 400));
     run.assert_all_ok();
     assert_eq!(log.len(), 400);
@@ -158,7 +158,7 @@ fn pipelined_requests_have_a_record_each() {
     );
     assert_eq!(log.iter().filter(|entry| entry.connect_ns > 0).count(), 2);
 
-    // Two answers and a half, then the end: the third and those behind it fail, and of the third something came.
+    // Two responses and a half, then the end: the third and those behind it fail, and of the third something came.
     let address = server(|stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         (0..8).for_each(|_| drop(read_request(&mut reader)));
@@ -181,13 +181,13 @@ fn pipelined_requests_have_a_record_each() {
 
 #[test]
 fn records_number_steps_and_targets() {
-    let mut plan = with_requests(closed(answering(OK), 1), 30);
+    let mut plan = with_requests(closed(responding(OK), 1), 30);
     plan["scenario"] = json!({"steps": [{"path": "/a"}, {"path": "/b"}, {"path": "/c"}]});
     let (_, log) = logged(&plan);
     let steps: Vec<u16> = log.iter().map(|entry| entry.step).collect();
     assert_eq!(steps, [0, 1, 2].repeat(10));
 
-    let addresses = [answering(OK), answering(WRONG)];
+    let addresses = [responding(OK), responding(WRONG)];
     let urls: Vec<String> = addresses.map(|at| format!("http://{at}/")).to_vec();
     let mut plan = with(closed(addresses[0], 4), "targets", urls);
     plan.as_object_mut().unwrap().remove("target");
@@ -216,7 +216,7 @@ fn unwritable_log_is_an_error_before_the_load() {
 
 #[test]
 fn full_disk_is_reported_with_lost_records() {
-    let plan = with_requests(closed(answering(OK), 4), 3000);
+    let plan = with_requests(closed(responding(OK), 4), 3000);
     let run = Run::of(&with(plan, "request_log", "/dev/full"));
     run.assert_all_ok();
     let log = &run.summary()["request_log"];

@@ -41,8 +41,8 @@ fn reset_next(stream: &TcpStream) {
     let _ = stream.peek(&mut [0]);
 }
 
-/// A server whose first connection answers one request, and that then answers no request of any connection.
-fn answering_one() -> (SocketAddr, Seen) {
+/// A server that responds to the first request of its first connection, and to no other.
+fn responding_once() -> (SocketAddr, Seen) {
     counting(|number, read, stream| {
         if number == 0 && read() {
             stream.write_all(OK).unwrap();
@@ -68,7 +68,7 @@ fn assert_retried(run: &Run) -> u64 {
 
 #[test]
 fn request_on_a_silently_closed_connection_is_sent_again() {
-    let address = server(|stream| answer_requests(stream, OK, 10));
+    let address = server(|stream| respond(stream, OK, 10));
     let bytes = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").len() as u64;
     for threads in [1, 2] {
         let run = Run::of(&with(closed(address, 2), "threads", threads));
@@ -83,7 +83,7 @@ fn request_on_a_silently_closed_connection_is_sent_again() {
 #[test]
 fn request_on_a_reset_connection_is_sent_again() {
     let address = server(|stream| {
-        answer_requests(stream.try_clone().unwrap(), OK, 1);
+        respond(stream.try_clone().unwrap(), OK, 1);
         reset_next(&stream);
     });
     assert_retried(&Run::of(&closed(address, 2)));
@@ -92,7 +92,7 @@ fn request_on_a_reset_connection_is_sent_again() {
 
 #[test]
 fn connection_that_is_closed_while_it_is_idle_costs_nothing() {
-    let address = server(|stream| answer_requests(stream, OK, 1));
+    let address = server(|stream| respond(stream, OK, 1));
     let users = json!({"closed": {"users": 2, "think": {"constant_s": 0.02}}});
     let run = Run::of(&with(closed(address, 2), "load", users));
     run.assert_all_ok();
@@ -102,7 +102,7 @@ fn connection_that_is_closed_while_it_is_idle_costs_nothing() {
 
 #[test]
 fn request_is_sent_again_only_once() {
-    let (address, seen) = answering_one();
+    let (address, seen) = responding_once();
     let run = Run::of(&with_requests(closed(address, 1), 2));
     assert_eq!((run.requests("ok"), run.requests("retried")), (1, 1));
     assert_eq!(run.assert_only_error("reset"), 1);
@@ -124,9 +124,8 @@ fn request_on_a_new_connection_is_not_sent_again() {
 fn request_is_not_sent_again_after_a_byte_of_its_response() {
     for beginning in [&b"H"[..], b"HTTP/1.1 103 Early Hints\r\n\r\n"] {
         let (address, _) = counting(move |_, read, stream| {
-            while read() && stream.write_all(OK).is_ok() && read() {
+            if read() && stream.write_all(OK).is_ok() && read() {
                 let _ = stream.write_all(beginning);
-                return;
             }
         });
         let run = Run::of(&with_requests(closed(address, 1), 4));
@@ -147,8 +146,8 @@ fn only_idempotent_methods_are_sent_again() {
         ("PATCH", 0),
     ] {
         let (address, seen) = counting(|number, read, stream| {
-            let answers = if number == 0 { 1 } else { 2 };
-            for _ in 0..answers {
+            let responses = if number == 0 { 1 } else { 2 };
+            for _ in 0..responses {
                 if !read()
                     || stream
                         .write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
@@ -174,7 +173,7 @@ fn only_idempotent_methods_are_sent_again() {
 
 #[test]
 fn without_retry_the_request_fails() {
-    let address = server(|stream| answer_requests(stream, OK, 10));
+    let address = server(|stream| respond(stream, OK, 10));
     let run = Run::of(&with(closed(address, 2), "retry", false));
     let resets = run.assert_only_error("reset");
     let rounds = run.requests("ok") / 10;
@@ -184,7 +183,7 @@ fn without_retry_the_request_fails() {
 
 #[test]
 fn pipelined_requests_are_not_sent_again() {
-    let address = server(|stream| answer_requests(stream, OK, 10));
+    let address = server(|stream| respond(stream, OK, 10));
     let run = Run::of(&with(closed(address, 2), "pipeline", 4));
     run.assert_only_error("reset");
     assert_eq!(run.requests("retried"), 0);
@@ -236,7 +235,7 @@ fn request_whose_new_connection_is_refused_fails_to_connect() {
     std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         drop(listener);
-        answer_requests(stream, OK, 1);
+        respond(stream, OK, 1);
     });
     let run = Run::of(&with_requests(closed(address, 1), 2));
     assert_eq!((run.requests("ok"), run.requests("sent")), (1, 2));
@@ -246,7 +245,7 @@ fn request_whose_new_connection_is_refused_fails_to_connect() {
 
 #[test]
 fn first_failure_is_not_a_request_that_was_sent_again() {
-    let address = server(|stream| answer_requests(stream, OK, 10));
+    let address = server(|stream| respond(stream, OK, 10));
     let run = Run::of(&with(closed(address, 2), "until", "first_failure"));
     assert_retried(&run);
     assert_eq!(run.end["stopped"], "duration");
@@ -254,7 +253,7 @@ fn first_failure_is_not_a_request_that_was_sent_again() {
 
 #[test]
 fn request_that_is_sent_again_counts_once_for_its_target() {
-    let address = server(|stream| answer_requests(stream, OK, 3));
+    let address = server(|stream| respond(stream, OK, 3));
     let mut plan = closed(address, 2);
     plan.as_object_mut().unwrap().remove("target");
     let urls = [format!("http://{address}/a"), format!("http://{address}/b")];
@@ -283,7 +282,7 @@ fn scenario(address: SocketAddr) -> Value {
 #[test]
 fn requests_of_a_scenario_are_sent_again_byte_for_byte() {
     let (address, seen) = counting(|_, read, stream| {
-        // The last one is read and not answered.
+        // The last one is read and gets no response.
         let _ = read() && stream.write_all(OK).is_ok() && read();
     });
     let run = Run::of(&with_requests(scenario(address), 9));
@@ -304,7 +303,7 @@ fn requests_of_a_scenario_are_sent_again_byte_for_byte() {
 
 #[test]
 fn unanswered_request_that_is_to_be_sent_again_is_counted_once() {
-    // The second connection is accepted and its request never answered: the load ends while it is in flight.
+    // The second connection is accepted, and its request gets no response: the load ends while it is in flight.
     let (address, _) = counting(|number, read, stream| {
         if number == 0 {
             let _ = read() && stream.write_all(OK).is_ok() && read();

@@ -39,12 +39,12 @@ fn shop() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
                 ("403 Forbidden", String::new(), String::new())
             };
             notes.lock().unwrap().push(path);
-            let answer = format!(
+            let response = format!(
                 "HTTP/1.1 {status}\r\n{cookie}Content-Length: {}\r\n\r\n{body}",
                 body.len()
             );
             // A piece at a time: head and body come apart.
-            let (first, second) = answer.as_bytes().split_at(answer.len() / 2);
+            let (first, second) = response.as_bytes().split_at(response.len() / 2);
             if stream
                 .write_all(first)
                 .and_then(|()| stream.write_all(second))
@@ -136,7 +136,7 @@ fn load_ends_after_the_last_row() {
 
 #[test]
 fn failed_check_counts_for_its_step() {
-    let address = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{\"ok\": 0}");
+    let address = responding(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{\"ok\": 0}");
     let mut plan = closed(address, 2);
     plan["scenario"] = json!({"requests": [
         {"name": "right", "path": "/{{uuid}}", "check": {"json": {"/ok": 0}, "max_body_bytes": 9}},
@@ -168,8 +168,8 @@ fn head_and_other_requests_share_a_connection() {
             } else {
                 b"hello"
             };
-            let answer = [&b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"[..], body].concat();
-            if stream.write_all(&answer).is_err() {
+            let response = [&b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"[..], body].concat();
+            if stream.write_all(&response).is_err() {
                 return;
             }
         }
@@ -183,7 +183,7 @@ fn head_and_other_requests_share_a_connection() {
 
 #[test]
 fn pause_of_a_step_delays_its_user_only() {
-    let address = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let address = responding(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let mut plan = closed(address, 2);
     plan["duration_s"] = json!(1.0);
     plan["scenario"] =
@@ -221,8 +221,8 @@ fn large_bodies_from_templates_arrive_whole() {
             } else {
                 "400 Bad Request"
             };
-            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-            if stream.write_all(answer.as_bytes()).is_err() {
+            let response = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+            if stream.write_all(response.as_bytes()).is_err() {
                 return;
             }
         }

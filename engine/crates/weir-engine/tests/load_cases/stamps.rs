@@ -27,9 +27,9 @@ fn monotonic_ns() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// One request, whose answer is written while the generator is stopped. Gives when it came by the generator's account and when,
+/// One request, whose response is written while the generator is stopped. Gives when it came by the generator's account and when,
 /// before the generator went on, it had been written.
-fn answered_while_stopped(is_stamped: bool) -> (f64, f64) {
+fn response_while_stopped(is_stamped: bool) -> (f64, f64) {
     let (tell_pid, pid) = channel::<Pid>();
     let (tell_written, written) = channel::<f64>();
     let ends = Mutex::new((pid, tell_written));
@@ -71,15 +71,15 @@ fn answered_while_stopped(is_stamped: bool) -> (f64, f64) {
 
 #[test]
 fn stopped_generator_uses_kernel_stamps() {
-    let (came_ns, written_ns) = answered_while_stopped(true);
+    let (came_ns, written_ns) = response_while_stopped(true);
     assert!(came_ns <= written_ns, "{came_ns} {written_ns}");
-    let (came_ns, written_ns) = answered_while_stopped(false);
+    let (came_ns, written_ns) = response_while_stopped(false);
     assert!(came_ns > written_ns, "{came_ns} {written_ns}");
 }
 
 #[test]
 fn every_response_is_stamped_in_order() {
-    let plan = with_requests(closed(answering(OK), 3), 600);
+    let plan = with_requests(closed(responding(OK), 3), 600);
     let plan = with(with(plan, "slowest", 1000), "duration_s", 60.0);
     let run = Run::of(&stamped(plan));
     run.assert_all_ok();
@@ -93,7 +93,7 @@ fn every_response_is_stamped_in_order() {
         let moments = ["intended_us", "written_us", "first_byte_us", "last_byte_us"];
         let moments = moments.map(|key| us(line, key));
         assert!(moments.is_sorted(), "{line}");
-        // The request after an answer is due when that was read: after it was stamped.
+        // The request after a response is due when that was read: after it was stamped.
         let before_us = &mut last_bytes_us[line["connection"].as_u64().unwrap() as usize];
         assert!(moments[0] >= *before_us, "{line} {before_us}");
         *before_us = moments[3];
@@ -101,7 +101,7 @@ fn every_response_is_stamped_in_order() {
 }
 
 #[test]
-fn an_answer_in_pieces_begins_before_it_ends() {
+fn a_response_in_pieces_begins_before_it_ends() {
     let (head, body) = OK.split_at(20);
     let address = server(move |stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -125,7 +125,7 @@ fn an_answer_in_pieces_begins_before_it_ends() {
 #[test]
 fn response_until_close_has_no_stamp() {
     let address = server(|stream| {
-        answer_requests(stream, b"HTTP/1.1 200 OK\r\n\r\nuntil the end", 1);
+        respond(stream, b"HTTP/1.1 200 OK\r\n\r\nuntil the end", 1);
     });
     let run = Run::of(&stamped(with(closed(address, 2), "keep_alive", false)));
     run.assert_all_ok();
@@ -135,10 +135,10 @@ fn response_until_close_has_no_stamp() {
 #[test]
 fn failed_checks_and_single_connections_are_stamped() {
     let wrong = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
-    let run = Run::of(&stamped(closed(answering(wrong), 2)));
+    let run = Run::of(&stamped(closed(responding(wrong), 2)));
     run.assert_only_error("check");
     assert_eq!(stamps(&run), (run.requests("completed"), 0));
-    let address = server(|stream| answer_requests(stream, OK, 1));
+    let address = server(|stream| respond(stream, OK, 1));
     let run = Run::of(&stamped(with(open(address, 4, 200.0), "keep_alive", false)));
     run.assert_all_ok();
     assert_eq!(stamps(&run), (run.requests("completed"), 0));
@@ -146,7 +146,7 @@ fn failed_checks_and_single_connections_are_stamped() {
 
 #[test]
 fn pipelined_requests_are_stamped() {
-    let plan = with(closed(answering(OK), 2), "pipeline", 8);
+    let plan = with(closed(responding(OK), 2), "pipeline", 8);
     let plan = with_requests(plan, 800);
     let run = Run::of(&stamped(with(plan, "slowest", 1000)));
     run.assert_all_ok();
@@ -161,7 +161,7 @@ fn pipelined_requests_are_stamped() {
 #[test]
 fn steps_of_a_scenario_are_stamped() {
     let scenario = json!({"steps": [{"name": "only", "path": "/"}]});
-    let plan = with(closed(answering(OK), 1), "scenario", scenario);
+    let plan = with(closed(responding(OK), 1), "scenario", scenario);
     let run = Run::of(&stamped(plan));
     run.assert_all_ok();
     assert_eq!(stamps(&run), (run.requests("completed"), 0));

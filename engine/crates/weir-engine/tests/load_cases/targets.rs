@@ -8,26 +8,26 @@ use serde_json::{Value, json};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Answers what is asked of it with 200 and everything else with 404.
-fn answering_only(path: &'static str) -> SocketAddr {
+/// Responds to requests for this path with 200, to others with 404.
+fn responding_only(path: &'static str) -> SocketAddr {
     server(move |stream| {
         let address = stream.local_addr().unwrap();
         let wanted = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
         while let Some((head, _)) = read_request(&mut reader) {
-            let answer = match head == wanted {
+            let response = match head == wanted {
                 true => OK,
                 false => b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
             };
-            if stream.write_all(answer).is_err() {
+            if stream.write_all(response).is_err() {
                 return;
             }
         }
     })
 }
 
-/// A server that never answers.
+/// A server that never responds.
 fn silent() -> SocketAddr {
     server(|stream| {
         let mut stream = stream;
@@ -60,7 +60,7 @@ fn counts(run: &Run, key: &str) -> Vec<u64> {
 
 #[test]
 fn each_target_has_its_path_and_host() {
-    let (first, second) = (answering_only("/one"), answering_only("/two?x=1"));
+    let (first, second) = (responding_only("/one"), responding_only("/two?x=1"));
     let urls = [
         format!("http://{first}/one"),
         format!("http://{second}/two?x=1"),
@@ -89,7 +89,7 @@ fn each_target_has_its_path_and_host() {
 
 #[test]
 fn one_target_is_not_told_apart() {
-    let run = Run::of(&closed(answering(OK), 2));
+    let run = Run::of(&closed(responding(OK), 2));
     assert!(!run.summary().as_object().unwrap().contains_key("targets"));
 }
 
@@ -107,9 +107,9 @@ fn connections_take_targets_in_turn() {
 
 #[test]
 fn what_one_target_does_is_its_own() {
-    let missing = answering_only("/elsewhere");
+    let missing = responding_only("/elsewhere");
     let urls = [
-        format!("http://{}/", answering(OK)),
+        format!("http://{}/", responding(OK)),
         format!("http://{missing}/"),
         format!("http://{}/", server(drop)),
         format!("http://{}/", nobody()),
@@ -131,7 +131,7 @@ fn what_one_target_does_is_its_own() {
 #[test]
 fn failures_count_for_their_target() {
     let urls = [
-        format!("http://{}/", answering(OK)),
+        format!("http://{}/", responding(OK)),
         format!("http://{}/", server(drop)),
     ];
     let plan = of(with(closed(nobody(), 2), "pipeline", 4), &urls);
@@ -143,7 +143,7 @@ fn failures_count_for_their_target() {
 
 #[test]
 fn arrivals_go_to_all_targets() {
-    let (first, second) = (answering_only("/"), answering_only("/"));
+    let (first, second) = (responding_only("/"), responding_only("/"));
     let urls = [format!("http://{first}/"), format!("http://{second}/")];
     let plan = with_requests(open(first, 4, 500.0), 150);
     let run = Run::of(&of(with(plan, "duration_s", 20.0), &urls));
@@ -160,7 +160,7 @@ fn every_target_is_reached_from_every_address() {
         let address = server(move |stream| {
             let from = stream.peer_addr().unwrap().ip().to_string();
             seen.lock().unwrap().insert((number, from));
-            answer_requests(stream, OK, u64::MAX);
+            respond(stream, OK, u64::MAX);
         });
         format!("http://{address}/")
     });

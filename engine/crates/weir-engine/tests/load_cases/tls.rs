@@ -114,7 +114,7 @@ fn next_request(reader: &mut BufReader<Stream>) -> Option<String> {
     Some(head)
 }
 
-fn answer(stream: Stream) {
+fn respond_ok(stream: Stream) {
     let mut reader = BufReader::new(stream);
     while next_request(&mut reader).is_some() {
         assert_eq!(
@@ -145,7 +145,7 @@ fn refused(plan: &Value) -> (i32, String) {
 #[test]
 fn private_authority_is_trusted_on_request() {
     let pki = Pki::new("own");
-    let address = tls_server(pki.server_config(false), answer);
+    let address = tls_server(pki.server_config(false), respond_ok);
     let run = Run::of(&https(address, 3, json!({"ca": pki.path("ca.pem")})));
     run.assert_all_ok();
     assert_eq!(run.hello["connected"], 3);
@@ -154,7 +154,7 @@ fn private_authority_is_trusted_on_request() {
         3
     );
     assert!(run.summary()["tls_handshake_us"]["p50"].as_f64().unwrap() > 0.0);
-    // Requests and answers are counted, not what they are wrapped in.
+    // Requests and responses are counted, not what they are wrapped in.
     assert_eq!(
         run.summary()["bytes"]["received"].as_u64().unwrap() % OK.len() as u64,
         0
@@ -164,7 +164,7 @@ fn private_authority_is_trusted_on_request() {
 #[test]
 fn tls_responses_have_kernel_stamps() {
     let pki = Pki::new("stamped");
-    let address = tls_server(pki.server_config(false), answer);
+    let address = tls_server(pki.server_config(false), respond_ok);
     let plan = https(address, 2, json!({"ca": pki.path("ca.pem")}));
     let run = Run::of(&with(plan, "kernel_timestamps", true));
     run.assert_all_ok();
@@ -175,7 +175,7 @@ fn tls_responses_have_kernel_stamps() {
 #[test]
 fn tls_requests_are_logged_with_inner_bytes() {
     let pki = Pki::new("logged");
-    let address = tls_server(pki.server_config(false), answer);
+    let address = tls_server(pki.server_config(false), respond_ok);
     let plan = https(address, 2, json!({"ca": pki.path("ca.pem")}));
     let (run, log) = request_log::logged(&plan);
     run.assert_all_ok();
@@ -195,7 +195,7 @@ fn tls_requests_are_logged_with_inner_bytes() {
 
 #[test]
 fn without_tls_its_clock_is_null() {
-    let run = Run::of(&closed(answering(OK), 1));
+    let run = Run::of(&closed(responding(OK), 1));
     assert!(run.summary()["tls_handshake_us"].is_null());
     assert!(run.end["histograms"]["tls_handshake_ns"].is_null());
 }
@@ -362,7 +362,7 @@ fn response_until_close_needs_close_notify() {
 #[test]
 fn untrusted_server_exits_with_3() {
     let (pki, other) = (Pki::new("trust"), Pki::new("other"));
-    let address = tls_server(pki.server_config(false), answer);
+    let address = tls_server(pki.server_config(false), respond_ok);
     for tls in [json!({}), json!({"ca": other.path("ca.pem")})] {
         let (code, message) = refused(&https(address, 2, tls));
         assert_eq!(code, 3);
@@ -413,7 +413,7 @@ fn server_without_tls_exits_with_3() {
 #[test]
 fn client_certificate_is_sent_on_request() {
     let pki = Pki::new("client");
-    let address = tls_server(pki.server_config(true), answer);
+    let address = tls_server(pki.server_config(true), respond_ok);
     let mut tls = json!({"ca": pki.path("ca.pem")});
     let without = Run::of(&https(address, 1, tls.clone()));
     let failed = without.errors();

@@ -10,7 +10,7 @@ use serde_json::json;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Answers requests that say `Connection: close`, one on each connection, and counts the connections.
+/// Responds to requests that say `Connection: close`, one on each connection, and counts the connections.
 fn closing() -> (SocketAddr, Arc<AtomicU64>) {
     let connections = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&connections);
@@ -27,7 +27,7 @@ fn closing() -> (SocketAddr, Arc<AtomicU64>) {
 
 #[test]
 fn localhost_is_also_the_other_loopback_address() {
-    let Ok(address) = server_on("[::1]:0", |stream| answer_requests(stream, OK, u64::MAX)) else {
+    let Ok(address) = server_on("[::1]:0", |stream| respond(stream, OK, u64::MAX)) else {
         return;
     };
     let target = format!("http://localhost:{}/", address.port());
@@ -49,7 +49,7 @@ fn on_both_loopbacks() -> Option<(SocketAddr, [Arc<AtomicU64>; 2])> {
                 // Connections that only see whether somebody is there send no request.
                 let has_request = stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0);
                 counted.fetch_add(u64::from(has_request), Ordering::Relaxed);
-                answer_requests(stream, OK, u64::MAX);
+                respond(stream, OK, u64::MAX);
             }
         };
         let v6 = server_on("[::1]:0", behaviour(Arc::clone(&counts[0]))).ok()?;
@@ -88,7 +88,7 @@ fn with_all_addresses_connections_take_them_in_turn() {
 
 #[test]
 fn with_all_addresses_only_those_that_accept_are_used() {
-    let port = answering(OK).port();
+    let port = responding(OK).port();
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let plan = with(closed(address, 2), "all_addresses", true);
     let run = Run::of(&with(plan, "target", format!("http://localhost:{port}/")));
@@ -168,8 +168,8 @@ fn without_keep_alive_each_arrival_connects() {
     assert_ne!(run.validity(), "invalid", "{}", run.summary()["verdict"]);
     let made = histogram(&run.end["histograms"]["connect_time_ns"]).len();
     // One for each that was sent, and one that may have found nothing left to send; a busy machine leaves some unsent.
-    let answered = run.requests("completed");
-    assert!((answered..=61).contains(&made), "{made} for {answered}");
+    let responses = run.requests("completed");
+    assert!((responses..=61).contains(&made), "{made} for {responses}");
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn local_addresses_are_used_in_turn() {
     let seen = Arc::clone(&peers);
     let address = server(move |stream| {
         seen.lock().unwrap().push(stream.peer_addr().unwrap().ip());
-        answer_requests(stream, OK, u64::MAX);
+        respond(stream, OK, u64::MAX);
     });
     let plan = with(
         closed(address, 4),
@@ -277,7 +277,7 @@ fn local_addresses_are_used_in_turn() {
 
 #[test]
 fn ipv6_is_loaded_where_there_is_one() {
-    let Ok(address) = server_on("[::1]:0", |stream| answer_requests(stream, OK, u64::MAX)) else {
+    let Ok(address) = server_on("[::1]:0", |stream| respond(stream, OK, u64::MAX)) else {
         return;
     };
     Run::of(&closed(address, 2)).assert_all_ok();
@@ -286,7 +286,7 @@ fn ipv6_is_loaded_where_there_is_one() {
 #[test]
 fn redirects_are_mentioned_and_not_followed() {
     let found = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n";
-    let run = Run::of(&closed(answering(found), 2));
+    let run = Run::of(&closed(responding(found), 2));
     run.assert_all_ok();
     run.assert_valid();
     let reason = format!(

@@ -10,7 +10,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// A load with these users, long enough for what is meant to end it.
 fn users(load: Value) -> Value {
-    let mut plan = with(closed(answering(OK), 1), "duration_s", 20.0);
+    let mut plan = with(closed(responding(OK), 1), "duration_s", 20.0);
     plan["load"] = json!({ "closed": load });
     plan
 }
@@ -81,7 +81,7 @@ fn long_staying_ramp_is_no_limit() {
 #[test]
 fn number_of_requests_is_exact() {
     for threads in [1, 3] {
-        let plan = with_requests(closed(answering(OK), 7), 1000);
+        let plan = with_requests(closed(responding(OK), 7), 1000);
         let run = Run::of(&with(plan, "threads", threads));
         run.assert_all_ok();
         assert_eq!(run.requests("intended"), 1000);
@@ -89,7 +89,7 @@ fn number_of_requests_is_exact() {
         assert_eq!(run.end["stopped"], "complete");
         assert!(run.summary()["duration_s"].as_f64().unwrap() < 10.0);
     }
-    let open = with_requests(open(answering(OK), 5, 1000.0), 100);
+    let open = with_requests(open(responding(OK), 5, 1000.0), 100);
     let plan = with(open, "threads", 2);
     let run = Run::punctual(&plan, rate_was_kept);
     run.assert_all_ok();
@@ -100,7 +100,7 @@ fn number_of_requests_is_exact() {
 
 #[test]
 fn failed_requests_count_towards_the_number() {
-    let address = server(|stream| answer_requests(stream, OK, 2));
+    let address = server(|stream| respond(stream, OK, 2));
     // Every third request of a connection is reset, or the connection was closed before it.
     let plan = with_requests(closed(address, 4), 90);
     let run = Run::of(&with(plan, "duration_s", 20.0));
@@ -167,7 +167,7 @@ fn users_come_and_go_with_their_places() {
 
 #[test]
 fn thinking_user_reconnects_for_its_request() {
-    let address = server(|stream| answer_requests(stream, OK, 1));
+    let address = server(|stream| respond(stream, OK, 1));
     let mut plan = with(closed(address, 1), "duration_s", 20.0);
     plan["load"] = json!({"closed": {"users": 2, "think": {"constant_s": 0.03}, "loops": 4}});
     let run = Run::of(&plan);
@@ -181,7 +181,7 @@ fn thinking_user_reconnects_for_its_request() {
 
 #[test]
 fn a_rate_that_grows_is_followed() {
-    let mut plan = with(open(answering(OK), 10, 1.0), "duration_s", 1.0);
+    let mut plan = with(open(responding(OK), 10, 1.0), "duration_s", 1.0);
     plan["load"]["open"]["rate_rps"] = json!([[0, 0], [1, 1000]]);
     plan["interval_s"] = 0.5.into();
     let as_due = |run: &Run| rate_was_kept(run) && due(run)[0].abs_diff(125) <= 30;
@@ -194,7 +194,7 @@ fn a_rate_that_grows_is_followed() {
 #[test]
 fn seed_determines_poisson_arrivals() {
     let count = |seed: u64| {
-        let mut plan = with(open(answering(OK), 10, 1000.0), "seed", seed);
+        let mut plan = with(open(responding(OK), 10, 1000.0), "seed", seed);
         plan["load"]["open"]["arrivals"] = "poisson".into();
         let run = Run::of(&plan);
         run.assert_all_ok();
@@ -209,7 +209,7 @@ fn seed_determines_poisson_arrivals() {
 
 #[test]
 fn session_keeps_its_connection() {
-    let mut plan = with(open(answering(OK), 30, 50.0), "duration_s", 1.0);
+    let mut plan = with(open(responding(OK), 30, 50.0), "duration_s", 1.0);
     plan["load"]["open"]["session"] = json!({"requests": 3, "think": {"constant_s": 0.05}});
     // 50 sessions; those that began in the last 0.1 s are not through, or just so.
     let as_many = |run: &Run| rate_was_kept(run) && (135..=147).contains(&run.requests("intended"));
@@ -220,7 +220,7 @@ fn session_keeps_its_connection() {
 
 #[test]
 fn further_sessions_queue() {
-    let mut plan = with(open(answering(OK), 1, 100.0), "duration_s", 0.5);
+    let mut plan = with(open(responding(OK), 1, 100.0), "duration_s", 0.5);
     plan["load"]["open"]["session"] = json!({"requests": 2, "think": {"constant_s": 0.05}});
     let run = Run::of(&plan);
     assert_eq!(run.errors(), vec![]);
@@ -230,17 +230,17 @@ fn further_sessions_queue() {
 
 #[test]
 fn load_until_failure_reports_its_results() {
-    let answered = std::sync::Arc::new(AtomicU64::new(0));
+    let responses = std::sync::Arc::new(AtomicU64::new(0));
     let address = server(move |stream| {
         let mut reader = std::io::BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
         while read_request(&mut reader).is_some() {
-            let answer = if answered.fetch_add(1, Ordering::Relaxed) < 100 {
+            let response = if responses.fetch_add(1, Ordering::Relaxed) < 100 {
                 OK
             } else {
                 b"HTTP/1.1 503 Too Much\r\nContent-Length: 0\r\n\r\n"
             };
-            if stream.write_all(answer).is_err() {
+            if stream.write_all(response).is_err() {
                 return;
             }
         }
@@ -268,7 +268,7 @@ fn load_until_failure_reports_its_results() {
 
 #[test]
 fn a_load_that_meets_no_failure_says_so() {
-    let run = Run::of(&with(closed(answering(OK), 2), "until", "first_failure"));
+    let run = Run::of(&with(closed(responding(OK), 2), "until", "first_failure"));
     run.assert_all_ok();
     assert_eq!(run.end["stopped"], "duration");
     let until = &run.summary()["until_failure"];
@@ -277,13 +277,13 @@ fn a_load_that_meets_no_failure_says_so() {
         (&until["at_s"], &until["kind"]),
         (&Value::Null, &Value::Null)
     );
-    let plain = Run::of(&closed(answering(OK), 2));
+    let plain = Run::of(&closed(responding(OK), 2));
     assert_eq!(plain.summary()["until_failure"], Value::Null);
 }
 
 #[test]
 fn slowest_requests_have_time_lines() {
-    let run = Run::of(&with(closed(answering(OK), 3), "slowest", 5));
+    let run = Run::of(&with(closed(responding(OK), 3), "slowest", 5));
     let slowest = run.end["slowest"].as_array().unwrap();
     assert_eq!(slowest.len(), 5);
     let us = |request: &Value, key: &str| request[key].as_f64().unwrap();

@@ -39,17 +39,17 @@ pub fn server_on(
     Ok(address)
 }
 
-/// A server that answers every request with the same bytes.
-pub fn answering(answer: &'static [u8]) -> SocketAddr {
-    server(move |stream| answer_requests(stream, answer, u64::MAX))
+/// A server that sends these bytes in response to every request.
+pub fn responding(response: &'static [u8]) -> SocketAddr {
+    server(move |stream| respond(stream, response, u64::MAX))
 }
 
-/// Answers so many requests, then closes.
-pub fn answer_requests(stream: TcpStream, answer: &[u8], count: u64) {
+/// Responds to so many requests, then closes.
+pub fn respond(stream: TcpStream, response: &[u8], count: u64) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     for _ in 0..count {
-        if read_request(&mut reader).is_none() || stream.write_all(answer).is_err() {
+        if read_request(&mut reader).is_none() || stream.write_all(response).is_err() {
             return;
         }
     }

@@ -47,9 +47,9 @@ impl Server {
     pub fn ask(&self, request: &[u8]) -> std::io::Result<String> {
         let mut stream = self.connect();
         stream.write_all(request)?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        Ok(String::from_utf8_lossy(&answer).into_owned())
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response)?;
+        Ok(String::from_utf8_lossy(&response).into_owned())
     }
 }
 

@@ -11,7 +11,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 #[test]
 fn a_closed_load_on_a_healthy_server_is_valid() {
-    let run = Run::of(&closed(answering(OK), 4));
+    let run = Run::of(&closed(responding(OK), 4));
     run.assert_all_ok();
     assert_eq!(run.hello["connected"], 4);
     assert_eq!(run.end["stopped"], "duration");
@@ -35,8 +35,8 @@ fn a_closed_load_on_a_healthy_server_is_valid() {
 }
 
 #[test]
-fn every_regular_kind_of_answer_is_ok() {
-    let answers: [&[u8]; 8] = [
+fn every_regular_kind_of_response_is_ok() {
+    let responses: [&[u8]; 8] = [
         b"HTTP/1.1 204 No Content\r\n\r\n",
         b"HTTP/1.1 304 Not Modified\r\nContent-Length: 77\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
@@ -46,8 +46,8 @@ fn every_regular_kind_of_answer_is_ok() {
         b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n",
         b"http-is-not-case-sensitive in header names only",
     ];
-    for answer in &answers[..7] {
-        let run = Run::of(&with(closed(answering(answer), 2), "duration_s", 0.1));
+    for response in &responses[..7] {
+        let run = Run::of(&with(closed(responding(response), 2), "duration_s", 0.1));
         run.assert_all_ok();
         assert_eq!(
             histogram(&run.end["histograms"]["connect_time_ns"]).len(),
@@ -55,18 +55,22 @@ fn every_regular_kind_of_answer_is_ok() {
             "no reconnecting"
         );
     }
-    Run::of(&with(closed(answering(answers[7]), 2), "duration_s", 0.1))
-        .assert_only_error("protocol");
+    Run::of(&with(
+        closed(responding(responses[7]), 2),
+        "duration_s",
+        0.1,
+    ))
+    .assert_only_error("protocol");
 }
 
 #[test]
 fn response_until_close_is_ok() {
-    for answer in [
+    for response in [
         &b"HTTP/1.0 200 OK\r\n\r\nuntil the end"[..],
         b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end",
     ] {
-        let address = server(move |stream| answer_requests(stream, answer, 1));
+        let address = server(move |stream| respond(stream, response, 1));
         let run = Run::of(&closed(address, 3));
         run.assert_all_ok();
         let connections = histogram(&run.end["histograms"]["connect_time_ns"]).len();
@@ -74,14 +78,14 @@ fn response_until_close_is_ok() {
             connections >= run.requests("sent"),
             "a connection for each request"
         );
-        // The user is free when the answer has come, so that connecting counts as waiting.
+        // The user is free when the response has come, so that connecting counts as waiting.
         assert!(run.summary()["schedule_lag_us"]["p50"].as_f64().unwrap() > 0.0);
     }
 }
 
 #[test]
-fn an_answer_to_head_ends_with_its_head() {
-    let address = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
+fn a_response_to_head_ends_with_its_head() {
+    let address = responding(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
     let run = Run::of(&with(
         closed(address, 2),
         "request",
@@ -91,7 +95,7 @@ fn an_answer_to_head_ends_with_its_head() {
 }
 
 #[test]
-fn an_answer_that_comes_byte_by_byte_is_ok() {
+fn a_response_that_comes_byte_by_byte_is_ok() {
     let address = server(|stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
@@ -111,9 +115,9 @@ fn an_answer_that_comes_byte_by_byte_is_ok() {
 
 #[test]
 fn huge_response_costs_no_memory() {
-    let mut answer = b"HTTP/1.1 200 OK\r\nContent-Length: 30000000\r\n\r\n".to_vec();
-    answer.resize(answer.len() + 30_000_000, b'x');
-    let plan = with_requests(closed(answering(answer.leak()), 2), 4);
+    let mut response = b"HTTP/1.1 200 OK\r\nContent-Length: 30000000\r\n\r\n".to_vec();
+    response.resize(response.len() + 30_000_000, b'x');
+    let plan = with_requests(closed(responding(response.leak()), 2), 4);
     let run = Run::of(&plan);
     run.assert_all_ok();
     assert!(
@@ -127,7 +131,7 @@ fn huge_response_costs_no_memory() {
 #[test]
 fn wrong_status_fails_the_check() {
     let run = Run::of(&closed(
-        answering(b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"),
+        responding(b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"),
         2,
     ));
     let failed = run.assert_only_error("check");
@@ -143,11 +147,11 @@ fn wrong_status_fails_the_check() {
 
 #[test]
 fn what_is_right_is_the_plans_to_say() {
-    let missing = answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+    let missing = responding(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
     let right = with(closed(missing, 1), "check", json!({"status": [404]}));
     Run::of(&right).assert_all_ok();
     let wrong = with(
-        closed(answering(OK), 1),
+        closed(responding(OK), 1),
         "check",
         json!({"status": [201, 204]}),
     );
@@ -190,18 +194,18 @@ fn request_matches_the_plan() {
 
 #[test]
 fn threads_share_one_load() {
-    let run = Run::of(&with(closed(answering(OK), 5), "threads", 2));
+    let run = Run::of(&with(closed(responding(OK), 5), "threads", 2));
     run.assert_all_ok();
     assert_eq!(run.hello["connected"], 5);
     assert_eq!(run.summary()["generator"]["threads"], 2);
-    let run = Run::of(&with(open(answering(OK), 5, 1000.0), "threads", 3));
+    let run = Run::of(&with(open(responding(OK), 5, 1000.0), "threads", 3));
     run.assert_all_ok();
     assert_eq!(run.requests("intended"), 300);
 }
 
 #[test]
 fn ipv6_works_where_there_is_ipv6() {
-    let Ok(address) = server_on("[::1]:0", |stream| answer_requests(stream, OK, u64::MAX)) else {
+    let Ok(address) = server_on("[::1]:0", |stream| respond(stream, OK, u64::MAX)) else {
         return;
     };
     Run::of(&closed(address, 2)).assert_all_ok();
@@ -209,7 +213,7 @@ fn ipv6_works_where_there_is_ipv6() {
 
 #[test]
 fn the_address_may_differ_from_the_target() {
-    let mut plan = closed(answering(OK), 1);
+    let mut plan = closed(responding(OK), 1);
     plan["address"] = json!(
         plan["target"]
             .as_str()
@@ -223,7 +227,7 @@ fn the_address_may_differ_from_the_target() {
 
 #[test]
 fn first_response_and_other_lengths_are_reported() {
-    let answers: [&[u8]; 4] = [
+    let responses: [&[u8]; 4] = [
         b"HTTP/1.1 200 OK\r\nServer: first/1.0\r\nContent-Length: 5\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nServer: other\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
         b"HTTP/1.1 500 Oh\r\nContent-Length: 4\r\n\r\nhell",
@@ -232,8 +236,8 @@ fn first_response_and_other_lengths_are_reported() {
     let address = server(move |stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
-        for answer in answers.iter().cycle() {
-            if read_request(&mut reader).is_none() || stream.write_all(answer).is_err() {
+        for response in responses.iter().cycle() {
+            if read_request(&mut reader).is_none() || stream.write_all(response).is_err() {
                 return;
             }
         }
@@ -257,8 +261,8 @@ fn no_response_means_no_first_response() {
 
 #[test]
 fn first_response_is_shared_by_threads() {
-    let answer: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nanswer!";
-    let run = Run::of(&with(closed(answering(answer), 4), "threads", 4));
+    let response: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\npayload";
+    let run = Run::of(&with(closed(responding(response), 4), "threads", 4));
     let first = json!({"status": 200, "server": "", "body_bytes": 7});
     assert_eq!(run.summary()["first_response"], first);
     assert_eq!(run.summary()["other_length"], 0);
@@ -283,7 +287,7 @@ fn read_time_is_first_to_last_byte() {
     });
     let run = Run::of(&with_requests(closed(address, 1), 3));
     let us = |key: &str| run.summary()["read_time_us"][key].as_f64().unwrap();
-    // On a busy machine a first byte may be read late, which makes its answer look shorter; not each of three.
+    // On a busy machine a first byte may be read late, which makes its response look shorter; not each of three.
     assert!(us("max") >= 29_000.0, "{}", us("max"));
     assert!(us("min") <= us("mean") && us("mean") <= us("max"));
 }

@@ -6,7 +6,7 @@ use super::*;
 fn verdict(check: Value, status: u16, body: &str) -> Result<(), Reason> {
     let mut alone = Alone::new(&json!({"steps": [{"path": "/", "check": check}]}));
     alone.request();
-    alone.answer(0, status, "", body)
+    alone.respond(0, status, "", body)
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_status_that_the_plan_says_holds_where_the_step_does_not_say() {
             body: b"",
             body_bytes: 0,
         };
-        user.answered(&compiled, &mut worker, step, &response)
+        user.check_response(&compiled, &mut worker, step, &response)
     };
     assert_eq!(verdict(0, 418), Ok(()));
     assert_eq!(verdict(0, 200), Err(Reason::Status(200)));
@@ -114,7 +114,7 @@ fn a_check_that_needs_more_than_was_kept_says_so() {
         };
         alone
             .user
-            .answered(&alone.compiled, &mut alone.worker, 0, &response)
+            .check_response(&alone.compiled, &mut alone.worker, 0, &response)
     };
     assert_eq!(
         cut(json!({"body_equals": "abcd"}), "ab", 4),
@@ -163,7 +163,7 @@ fn a_cut_body_ends_what_a_regular_expression_may_take() {
         };
         alone
             .user
-            .answered(&alone.compiled, &mut alone.worker, 0, &response)
+            .check_response(&alone.compiled, &mut alone.worker, 0, &response)
     };
     assert_eq!(extract("n=12;", 9), Ok(()));
     assert_eq!(extract("n=12", 9), Err(Reason::Cut));
@@ -183,7 +183,7 @@ fn what_one_step_extracts_another_sends() {
     alone.request();
     let body = r#"{"auth": {"token": "t\u00e9\""}, "page": 12}"#;
     alone
-        .answer(
+        .respond(
             0,
             200,
             "HTTP/1.1 200 OK\r\nX-Trace-Id: no\r\nX-TRACE:  abc \r\nX-Trace: second\r\n\r\n",
@@ -217,7 +217,7 @@ fn an_extracted_path_or_url_is_where_the_next_step_goes() {
         ]}));
         alone.request();
         alone
-            .answer(
+            .respond(
                 0,
                 201,
                 &format!("HTTP/1.1 201 Created\r\nLocation: {location}\r\n\r\n"),
@@ -234,27 +234,27 @@ fn a_user_that_could_not_extract_begins_a_new_round() {
         {"path": "/a", "extract": {"token": {"json": "/token"}}}, {"path": "/b/{{token}}"}, {"path": "/c"},
     ]}));
     alone.request();
-    let wrong = alone.answer(0, 200, "", "{}");
+    let wrong = alone.respond(0, 200, "", "{}");
     assert_eq!(wrong, Err(Reason::Missing(0)));
     assert_eq!(alone.path(), "/a");
     alone.user.failed(&alone.compiled, 0);
     assert_eq!(alone.path(), "/a");
-    alone.answer(0, 200, "", r#"{"token": 1}"#).unwrap();
+    alone.respond(0, 200, "", r#"{"token": 1}"#).unwrap();
     assert_eq!(alone.path(), "/b/1");
     // Nothing was to be extracted from this one: the user goes on.
     alone.user.failed(&alone.compiled, 1);
     assert_eq!(alone.path(), "/c");
-    assert_eq!(alone.answer(2, 500, "", ""), Err(Reason::Status(500)));
+    assert_eq!(alone.respond(2, 500, "", ""), Err(Reason::Status(500)));
     assert_eq!(alone.path(), "/a");
 }
 
 #[test]
-fn a_wrong_answer_that_can_be_extracted_from_is_wrong_and_the_user_goes_on() {
+fn a_wrong_response_that_can_be_extracted_from_is_wrong_and_the_user_goes_on() {
     let mut alone = Alone::new(&json!({"steps": [
         {"path": "/a", "extract": {"t": {"regex": "."}}, "check": {"status": [201]}}, {"path": "/{{t}}"},
     ]}));
     alone.request();
-    assert_eq!(alone.answer(0, 200, "", "x"), Err(Reason::Status(200)));
+    assert_eq!(alone.respond(0, 200, "", "x"), Err(Reason::Status(200)));
     assert_eq!(alone.path(), "/x");
 }
 
@@ -265,7 +265,7 @@ fn cookies_go_back_to_where_they_came_from() {
     );
     assert!(alone.issue().unwrap().0.is_constant);
     alone
-        .answer(
+        .respond(
             0,
             200,
             "HTTP/1.1 200 OK\r\nSet-Cookie: id=1; HttpOnly\r\nset-cookie: all=2; Path=/\r\n\r\n",
@@ -280,7 +280,7 @@ fn cookies_go_back_to_where_they_came_from() {
     );
     assert!(alone.request().contains("\r\nCookie: all=2\r\n"));
     alone
-        .answer(2, 200, "HTTP/1.1 200 OK\r\nSet-Cookie: deep=3\r\n\r\n", "")
+        .respond(2, 200, "HTTP/1.1 200 OK\r\nSet-Cookie: deep=3\r\n\r\n", "")
         .unwrap();
     assert!(
         alone
@@ -298,7 +298,7 @@ fn cookies_last_a_round_or_not_at_all_where_the_scenario_says_so() {
             Alone::new(&json!({"steps": [{"path": "/a"}, {"path": "/b"}], "cookies": cookies}));
         alone.request();
         alone
-            .answer(0, 200, "HTTP/1.1 200 OK\r\nSet-Cookie: id=1\r\n\r\n", "")
+            .respond(0, 200, "HTTP/1.1 200 OK\r\nSet-Cookie: id=1\r\n\r\n", "")
             .unwrap();
         [alone.request(), alone.request()].map(|request| request.contains("Cookie: id=1"))
     };
@@ -313,7 +313,7 @@ fn a_cookie_header_of_the_steps_own_takes_the_jars_place() {
         Alone::new(&json!({"steps": [{"path": "/", "headers": [["cookie", "mine=1"]]}]}));
     alone.request();
     alone
-        .answer(0, 200, "HTTP/1.1 200 OK\r\nSet-Cookie: id=1\r\n\r\n", "")
+        .respond(0, 200, "HTTP/1.1 200 OK\r\nSet-Cookie: id=1\r\n\r\n", "")
         .unwrap();
     assert_eq!(alone.request().matches("ookie").count(), 1);
 }
@@ -347,7 +347,7 @@ fn what_is_wrong_is_said_with_the_steps_name() {
 
 proptest! {
     #[test]
-    fn any_answer_is_judged_without_a_panic(
+    fn any_response_is_judged_without_a_panic(
         head in prop::collection::vec(any::<u8>(), 0..80),
         body in prop::collection::vec(any::<u8>(), 0..80),
         more in 0_u64..3,
@@ -359,7 +359,7 @@ proptest! {
         }]}));
         alone.request();
         let response = Response { status: 200, head: &head, body: &body, body_bytes: body.len() as u64 + more };
-        let _ = alone.user.answered(&alone.compiled, &mut alone.worker, 0, &response);
+        let _ = alone.user.check_response(&alone.compiled, &mut alone.worker, 0, &response);
         alone.request();
     }
 }

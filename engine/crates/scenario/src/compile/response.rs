@@ -1,4 +1,4 @@
-//! What is looked at of an answer: checks, and values for later steps.
+//! What is looked at of a response: checks, and values for later steps.
 
 use memchr::memmem::Finder;
 use regex::bytes::{Regex, RegexBuilder};

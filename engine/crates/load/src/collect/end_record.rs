@@ -1,9 +1,9 @@
-//! The last record: everything that the threads saw, put together.
+//! Merges the threads' results into the last record.
 
 use weir_record::{
     BestSecond, Clocks, Fairness, FirstFailure, Generator, Histogram, IntervalMerger,
     KernelTimestamps, Outcome, Record, RequestLogSummary, Responses, Slowest, StallDetector,
-    StatusCounts, StepOutcome, Stopped, UntilFailure,
+    StatusCounts, StepOutcome, StopReason, UntilFailure,
 };
 
 use weir_plan::Until;
@@ -83,7 +83,7 @@ impl Collector<'_> {
             },
         };
         let stopped = match self.stop.reason() {
-            Stopped::Duration if ends.iter().all(|end| end.is_complete) => Stopped::Complete,
+            StopReason::Duration if ends.iter().all(|end| end.is_complete) => StopReason::Complete,
             reason => reason,
         };
         Record::End {
