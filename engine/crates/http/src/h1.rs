@@ -119,6 +119,13 @@ impl Protocol for Http1 {
         !matches!(state.0, State::Start)
     }
 
+    fn partial_head(state: &Http1State) -> &[u8] {
+        match &state.0 {
+            State::Head(partial) => &partial.bytes,
+            _ => &[],
+        }
+    }
+
     fn last_field(&self, name: &str) -> Option<&[u8]> {
         header(&self.last_head, name)
     }

@@ -32,6 +32,9 @@ pub trait Protocol: Default {
     /// Returns whether a part of a response has come.
     fn has_begun(state: &Self::State) -> bool;
 
+    /// Returns the bytes of a head that is not complete.
+    fn partial_head(state: &Self::State) -> &[u8];
+
     /// Returns the value of a field in the last decoded head of any connection, `None` if it is missing or the head was too long
     /// to be remembered.
     fn last_field(&self, name: &str) -> Option<&[u8]>;

@@ -1,4 +1,4 @@
-//! Starts the load threads together, puts together what they saw, and gives it out as records.
+//! Starts the load threads together, merges their results, and emits them as records.
 
 mod end_record;
 
@@ -28,11 +28,11 @@ use crate::wait::WaitStrategy;
 use crate::workload::{Demand, Requests, Script, Workload};
 use crate::{LoadError, Prepared, Stop, VERSION};
 
-/// From the decision to start to the start: long enough for every thread to hear of it.
+/// Time from the decision to start to the start, so that every thread has received it.
 const START_DELAY_NS: u64 = 1_000_000;
-/// And for each connection this much, so that the server can accept what the kernel has connected in its name. A connection that
-/// is still in its accept queue when the load begins may wait there for seconds: nginx accepts one in each pass over its events,
-/// and a pass over thousands of busy connections takes milliseconds (108 in the queue of 9,500 gave 99 timeouts of 2 s).
+/// Additional time for each connection, so that the server can empty its accept queue. A connection that is still in the queue when the
+/// load starts may stay there for seconds: nginx accepts one connection in each pass over its events, and a pass over thousands of
+/// busy connections takes milliseconds. With 108 of 9,500 connections in the queue, 99 requests exceeded a timeout of 2 s.
 const SETTLE_NS_EACH: u64 = 20_000;
 /// The longest such pause.
 const LONGEST_SETTLE_NS: u64 = 1_000_000_000;
@@ -40,10 +40,10 @@ const LONGEST_SETTLE_NS: u64 = 1_000_000_000;
 /// Connections of a thread up to which io_uring is chosen: the most for which it was measured against epoll, and was no worse.
 const URING_CONNECTIONS: usize = 16_384;
 
-/// How nice what works beside a load thread is to it.
+/// The niceness of threads that work beside a load thread.
 pub const NICE: i32 = 19;
 
-/// What load threads tell the collecting one.
+/// A message from a load thread to the collecting one.
 pub(crate) enum Message {
     /// The connections are open, or failed to.
     Opened(Opened),
@@ -57,12 +57,12 @@ pub(crate) enum Message {
     Failed(LoadError),
 }
 
-/// Runs a load and hands its records to `emit`, which should not block: while it does, nothing is collected. Returns when the
-/// load is over or was stopped, the last record being [`Record::End`]. A plan that is held emits [`Record::Ready`] and begins at the moment
-/// of CLOCK_MONOTONIC that `begin` then gives; one that was stopped before it began has no `End`.
+/// Runs a load and passes its records to `emit`, which should not block. Returns when the load is over or was stopped; the last record is
+/// [`Record::End`]. A held load emits [`Record::Ready`] and starts at the moment of CLOCK_MONOTONIC that `begin` receives. A held load
+/// that is stopped before its start has no `End`.
 ///
 /// # Errors
-/// When no connection could be opened or the system does not give what is needed. No `End` was emitted then.
+/// When no connection could be opened or a system call failed. Then there is no `End`.
 pub fn run(
     prepared: &Prepared,
     stop: &Stop,
@@ -79,14 +79,14 @@ pub fn run(
         match UringDriver::new(0) {
             Ok(_) => return run_on::<UringDriver>(prepared, stop, begin, emit),
             Err(problem) if backend == Backend::IoUring => return Err(LoadError::Uring(problem)),
-            // Many containers forbid it; `hello` says which one it is.
+            // Many containers forbid it. `hello` names the back end.
             Err(_) => {}
         }
     }
     run_on::<EpollDriver>(prepared, stop, begin, emit)
 }
 
-/// Whether io_uring is asked for, or the better choice.
+/// Returns whether the plan asks for io_uring, or leaves the choice and io_uring is no worse.
 fn wants_uring(plan: &Plan) -> bool {
     match plan.backend {
         Backend::IoUring => true,
@@ -126,9 +126,9 @@ fn run_on<D: NetBackend>(
                 })
                 .map_err(LoadError::System)?;
         }
-        // What is collected can wait; a send cannot, and may need this CPU. Always allowed.
+        // Collecting can wait, but a send cannot, and may need this CPU. Always allowed.
         weir_sys::limits::lower_priority(NICE);
-        // Only the threads hold them now: when they are gone, receiving ends.
+        // Now only the threads hold senders. When the threads have ended, receiving ends.
         drop((messages, shared.blocks));
         let collector = Collector {
             prepared,
@@ -143,7 +143,7 @@ fn run_on<D: NetBackend>(
     })
 }
 
-/// What the threads of a load share.
+/// The parts that the threads of a load share.
 #[derive(Clone)]
 struct Shared {
     pool: Pool,
@@ -151,7 +151,7 @@ struct Shared {
     blocks: Option<Blocks>,
 }
 
-/// The life of one load thread.
+/// Runs one load thread.
 fn run_thread<D: NetBackend>(
     k: usize,
     prepared: &Prepared,
@@ -263,7 +263,7 @@ fn run_over<D: Driver>(
     };
     let opened = thread.open(stop).map_err(LoadError::System)?;
     let _ = messages.send(Message::Opened(opened));
-    // The sender is dropped instead when the load is given up.
+    // If the load is given up, the sender is dropped.
     let Ok(start_ns) = started.recv() else {
         return Ok(());
     };
@@ -275,7 +275,7 @@ fn run_over<D: Driver>(
 }
 
 fn bind(k: usize, cpus: &[usize]) -> Result<(), LoadError> {
-    // Timers are late by the slack, 50 us unless told otherwise. Without the right to change it they stay so.
+    // Timers are late by the slack, 50 us by default. Without the right to change it the slack stays.
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
     if cpus.is_empty() {
         return Ok(());
@@ -325,7 +325,7 @@ impl Collector<'_> {
             soonest_ns
         };
         for start in &starts {
-            // A thread that has gone has told why; that is met below.
+            // A thread that has ended has sent its error, which is received below.
             let _ = start.send(start_ns);
         }
         emit(Record::Hello(self.hello(connected, start_ns)));
@@ -393,7 +393,7 @@ impl Collector<'_> {
         Ok(())
     }
 
-    /// When the load is to begin; None: it was stopped before that.
+    /// Waits for the start of a held load. Returns `None` if the load was stopped before.
     fn wait_to_be_told(&self) -> Option<u64> {
         loop {
             match self

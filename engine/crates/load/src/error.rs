@@ -1,4 +1,4 @@
-//! What can keep a load from being run, in words for the person who asked for it.
+//! Errors that keep a load from running, in words for the user.
 
 use std::fmt;
 use std::io;
@@ -18,14 +18,14 @@ pub enum LoadError {
     Resolve {
         /// The host.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         problem: String,
     },
     /// The body's file cannot be read.
     Body {
         /// Its path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         problem: io::Error,
     },
     /// The scenario cannot be used.
@@ -36,62 +36,62 @@ pub enum LoadError {
         name: String,
         /// Its path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         problem: io::Error,
     },
     /// A setting of TLS cannot be used.
     Tls {
         /// The key of the plan.
         key: &'static str,
-        /// What it says.
+        /// Its value.
         found: String,
-        /// What is wrong with it.
+        /// The error in it.
         problem: String,
     },
     /// The file of the request log cannot be written.
     RequestLog {
         /// Its path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         problem: io::Error,
     },
     /// A CPU of the plan cannot be used.
     Cpu {
         /// The CPU.
         cpu: usize,
-        /// What the system said.
+        /// The system's error.
         problem: Errno,
     },
-    /// More connections than this process may have files.
+    /// The plan has more connections than this process may have open files.
     Files {
         /// Connections of the plan.
         connections: usize,
-        /// Files that this process may have.
+        /// Limit of open files.
         limit: u64,
     },
     /// None of the connections could be opened.
     Unreachable {
-        /// Where to.
+        /// The server's address.
         endpoint: Box<Endpoint>,
         /// Whether through TLS.
         is_tls: bool,
-        /// What the first attempt met; nothing if it did not respond in time.
+        /// The system's error of the first attempt, `None` after a timeout.
         problem: Option<Errno>,
-        /// What that was about, where the number does not say it.
+        /// The cause, if the number does not name it.
         text: Option<String>,
-        /// How long was waited.
+        /// The timeout.
         timeout_s: f64,
     },
-    /// The plan asks for io_uring and there is none.
+    /// The plan needs io_uring, and the system has none.
     Uring(io::Error),
-    /// The plan asks for kernel timestamps and there are none.
+    /// The plan needs kernel timestamps, and the system has none.
     KernelTimestamps(io::Error),
-    /// The kernel does not give what a load thread needs.
+    /// A system call of a load thread failed.
     System(io::Error),
 }
 
 impl LoadError {
-    /// The process's exit code: 2 for what the user can change in the plan, 3 for the target.
+    /// Returns the process's exit code: 2 for errors in the plan, 3 for errors of the target.
     pub fn code(&self) -> u8 {
         match self {
             Self::Unreachable { .. } | Self::System(_) => 3,
@@ -99,7 +99,7 @@ impl LoadError {
         }
     }
 
-    /// The next thing to try.
+    /// Returns the next thing to try.
     pub fn hint(&self) -> String {
         match self {
             Self::Plan(error) => error.hint(),
@@ -246,7 +246,7 @@ impl From<ScenarioError> for LoadError {
     }
 }
 
-/// An error of the system in a few lower-case words.
+/// Returns an error of the system in a few lower-case words.
 pub(crate) fn describe(errno: Errno) -> String {
     let error = io::Error::from(errno);
     match error.kind() {
@@ -261,7 +261,7 @@ pub(crate) fn describe(errno: Errno) -> String {
     }
 }
 
-/// Why a connection could not be made, in a few words.
+/// Returns in a few words why a connection could not be made.
 pub(crate) fn describe_connect(failure: &ConnectFailure) -> String {
     match (&failure.text, failure.errno) {
         (Some(text), _) => text.clone(),

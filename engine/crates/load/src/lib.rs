@@ -27,5 +27,5 @@ pub use error::LoadError;
 pub use prepare::Prepared;
 pub use stop::Stop;
 
-/// The version that records give.
+/// The version in records.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,4 +1,4 @@
-//! From a plan to everything that a load needs: nothing is resolved, read or rendered after this.
+//! Prepares a load: resolves, reads and renders everything that its plan refers to.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -15,25 +15,25 @@ use weir_schedule::Shard;
 
 use crate::LoadError;
 
-/// Files that a process needs beside its connections: streams, epoll, pipes.
+/// Open files of a process beside its connections: streams, epoll, pipes.
 const OTHER_FILES: u64 = 64;
-/// How long an address of several is given to respond.
+/// Time to connect to one of several addresses.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A plan and what it refers to.
+/// A plan, and everything that it refers to.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     /// The plan.
     pub plan: Plan,
-    /// By target: where to connect to, one connection after the other.
+    /// Endpoints of the connections to each target, in turn.
     pub endpoints: Vec<Vec<Endpoint>>,
-    /// Choices that a user should know of.
+    /// Choices that the user should know.
     pub(crate) notes: Vec<String>,
-    /// What TLS needs, if it is spoken, for each target.
+    /// Settings of TLS for each target, empty without TLS.
     pub tls: Vec<Settings>,
     /// The bytes of every request, for each target.
     pub requests: Vec<Vec<u8>>,
-    /// What users do, instead of the one request.
+    /// The scenario, if users do not send one request.
     pub scenario: Option<Arc<Compiled>>,
 }
 
@@ -73,7 +73,7 @@ impl Prepared {
         if let (Load::Closed(closed), true) =
             (&mut plan.load, plan.scenario.as_ref().is_some_and(pauses))
         {
-            // Whose steps pause is a user with a time of its own.
+            // Users whose steps pause have a time of their own.
             closed.think.get_or_insert(Think::ConstantS(0.0));
         }
         let encrypted = targets.iter().filter(|target| target.is_tls);
@@ -90,7 +90,7 @@ impl Prepared {
         })
     }
 
-    /// The rate asked for, in an open loop that lasted so long and in which so many requests became due.
+    /// Returns the intended rate of an open loop that lasted so long and had so many due requests.
     pub(crate) fn asked_rate_rps(&self, lasted_s: f64, due: u64) -> Option<f64> {
         let Load::Open(open) = &self.plan.load else {
             return None;
@@ -100,7 +100,7 @@ impl Prepared {
             && self.plan.requests.is_none()
             && self.plan.until.is_none();
         match open.rate_rps {
-            // Of arrivals at even distances every thread has as many.
+            // Arrivals at even distances are spread evenly over the threads.
             Profile::Constant(rate_rps) if is_given => {
                 Some(rate_rps * self.plan.threads as f64 / self.plan.all_threads() as f64)
             }
@@ -109,7 +109,7 @@ impl Prepared {
         }
     }
 
-    /// Which statuses are right, by status.
+    /// Returns by status whether it is right.
     pub(crate) fn right_statuses(&self) -> Box<[bool; 1000]> {
         let mut right = Box::new([false; 1000]);
         match &self.plan.check.status {
@@ -149,13 +149,13 @@ fn compile_scenario(plan: &Plan, target: &Target) -> Result<Option<Compiled>, Lo
     Ok(Some(compiled))
 }
 
-/// What one of this engine's threads has of the load.
+/// Returns a thread's share of the load.
 pub(crate) fn shard(plan: &Plan, thread: usize) -> Shard {
     let first = plan.part.map_or(0, |part| part.first);
     Shard::new((first + thread) as u64, plan.all_threads() as u64).unwrap_or(Shard::WHOLE)
 }
 
-/// How many connections this engine makes.
+/// Returns how many connections this engine makes.
 pub(crate) fn own_connections(plan: &Plan) -> usize {
     let all = plan.load.connections() as u64;
     let own: u64 = (0..plan.threads)
@@ -189,7 +189,7 @@ fn endpoints(
     targets.iter().map(of_target).collect()
 }
 
-/// Returns where a target is.
+/// Returns the endpoints of a target, without local addresses.
 fn addresses(
     plan: &Plan,
     target: &Target,
@@ -209,13 +209,13 @@ fn addresses(
     Ok(addresses.into_iter().map(Endpoint::from).collect())
 }
 
-/// Reads the files that TLS needs, and sees that they can be used.
+/// Reads and checks the files that TLS needs.
 fn tls_settings(plan: &Plan, target: &Target) -> Result<Settings, LoadError> {
     let tls = plan.tls.clone().unwrap_or_default();
     let system_roots = if tls.insecure || tls.ca.is_some() {
         Vec::new()
     } else {
-        // What cannot be read of the system's store is not trusted, which the first connection says.
+        // Unreadable certificates of the system's store are not trusted. The first connection reports that.
         rustls_native_certs::load_native_certs().certs
     };
     let settings = Settings {
@@ -351,7 +351,7 @@ fn list(addresses: &[SocketAddr]) -> String {
 /// The addresses of a target.
 struct Resolved {
     addresses: Vec<SocketAddr>,
-    /// What a user should know of the choice.
+    /// What the user should know of the choice.
     note: Option<String>,
 }
 

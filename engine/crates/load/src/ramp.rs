@@ -1,9 +1,9 @@
-//! What a ramp of users who leave after so many requests can show at most, whatever server responds. Arithmetic.
+//! The ramp of a load whose users leave after a number of requests: it limits the throughput of any server.
 
 use weir_plan::{Load, Plan};
 use weir_record::Ramp;
 
-/// The ramp of a load that lasted so long; nothing where there is none, or users do not leave by themselves.
+/// Returns the ramp of a load that lasted so long, `None` if it has no ramp or its users do not leave.
 pub(crate) fn ramp(plan: &Plan, lasted_s: f64) -> Option<Ramp> {
     let Load::Closed(closed) = &plan.load else {
         return None;
@@ -16,7 +16,7 @@ pub(crate) fn ramp(plan: &Plan, lasted_s: f64) -> Option<Ramp> {
     })
 }
 
-/// How many users come until a moment, and when the last of them does. Who goes and is followed by another counts as two.
+/// Returns how many users come until a moment, and when the last one comes. A user and its successor count as two.
 fn arrivals(points: &[(f64, f64)], until_s: f64) -> (f64, f64) {
     let mut users = points.first().map_or(0.0, |&(_, there)| there);
     let mut last_s = 0.0;

@@ -42,8 +42,6 @@ pub(crate) struct Recorder {
     pub(crate) first_failure: Option<FirstFailure>,
     /// Whether a connection could not be made because this machine had no free port.
     pub(crate) ports_used_up: bool,
-    /// Requests that were due when rows had run out.
-    pub(crate) unrendered: u64,
     pub(crate) opened: Opened,
     /// The beginning of the last bytes that were no response.
     excerpt: Vec<u8>,
@@ -66,7 +64,6 @@ impl Recorder {
             until_failure,
             first_failure: None,
             ports_used_up: false,
-            unrendered: 0,
             opened: Opened::default(),
             excerpt: Vec::new(),
         }
@@ -178,9 +175,13 @@ impl Recorder {
         self.until_failure
     }
 
-    /// Keeps the beginning of bytes that are no response, for the message.
+    /// Keeps the beginning of bytes that are no response, for the message: those of a partial head, or else the last received ones.
     #[cold]
-    pub(crate) fn keep_excerpt(&mut self, bytes: &[u8]) {
+    pub(crate) fn keep_excerpt(&mut self, partial_head: &[u8], received: &[u8]) {
+        let bytes = match partial_head {
+            [] => received,
+            head => head,
+        };
         self.excerpt.clear();
         self.excerpt
             .extend_from_slice(&bytes[..bytes.len().min(EXCERPT_BYTES)]);

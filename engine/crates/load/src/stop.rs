@@ -1,4 +1,4 @@
-//! A request to end a load early: by a signal, a closed input, or a reader that has gone.
+//! A request to end a load early: by a signal, a closed input, a closed output or the first failure.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -9,12 +9,12 @@ const SIGNAL: u8 = 1;
 const INPUT: u8 = 2;
 const FIRST_FAILURE: u8 = 3;
 
-/// Shared by the load and the threads that may end it. Load threads look at it at least every 20 ms.
+/// Shared by the load and the threads that may end it. Load threads read it at least every 20 ms.
 #[derive(Debug, Default)]
 pub struct Stop(AtomicU8);
 
 impl Stop {
-    /// Asks the load to end; the first reason given is the one that is reported.
+    /// Asks the load to end. Only the first reason is reported.
     pub fn request(&self, reason: StopReason) {
         let reason = match reason {
             StopReason::Duration | StopReason::Complete => return,
@@ -22,19 +22,19 @@ impl Stop {
             StopReason::Input => INPUT,
             StopReason::FirstFailure => FIRST_FAILURE,
         };
-        // The first reason stays; that it is already there is fine.
+        // Fails if there is a reason already, which stays.
         let _ = self
             .0
             .compare_exchange(RUNNING, reason, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Whether the load should end.
+    /// Returns whether the load should end.
     #[inline]
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed) != RUNNING
     }
 
-    /// Why the load ended, or will.
+    /// Returns why the load ended or will end.
     pub fn reason(&self) -> StopReason {
         match self.0.load(Ordering::Relaxed) {
             SIGNAL => StopReason::Signal,

@@ -1,5 +1,5 @@
-//! One load thread: the loop, and a request's life from top to bottom. It is due, is written, gets a response or fails, and then its
-//! user is free for the next one.
+//! One load thread: the loop, and a request's life from top to bottom. A request is due, is written, and gets a response or fails. Then
+//! its user is free for the next request.
 //!
 //! Hot path. Rules for a request on an open connection: one send and one receive (see `weir_net`), and one clock reading when its
 //! response has come, which is also the moment at which its user is free again and writes the next. An open loop reads the clock once
@@ -27,8 +27,6 @@ use crate::wait::{WaitStrategy, sleep_until};
 use crate::window::Window;
 use crate::workload::{Next, UserId, Woken, Workload};
 
-use self::result::gauges;
-
 pub(crate) use result::ThreadResult;
 pub(crate) use set_up::Parts;
 
@@ -50,7 +48,7 @@ pub(crate) struct LoadThread<D, P: Protocol> {
 }
 
 impl<D: Driver, P: Protocol> LoadThread<D, P> {
-    /// Runs the load from a moment for a duration, or until it is stopped.
+    /// Runs the load from `start_ns` for a duration, or until it is stopped.
     pub(crate) fn run(
         mut self,
         start_ns: u64,
@@ -65,7 +63,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             let woke_ns = now;
             let handled = self.handle_events();
             if now >= self.window.boundary_ns {
-                self.cross_boundary(now);
+                self.split().1.cross_boundary(now);
             }
             let worked = self.run_timers(now);
             if handled || worked {
@@ -127,7 +125,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.in_flight.len() == 0 && self.connections.parked() == 0 && self.workload.is_exhausted()
     }
 
-    /// Does what is due by the clock and not by an event. Returns whether there was something.
+    /// Sends due requests, starts users, and fires timeouts. Returns whether anything was due.
     #[inline]
     fn run_timers(&mut self, now: u64) -> bool {
         let sent = self.send_due(now);
@@ -137,7 +135,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     }
 
     // A request is due: at once for a free user of a closed loop, by the clock for arrivals and for users with a time of their own.
-    /// Sends what is due by the clock. What is due after the end of the load is not sent, however late this call is.
+    /// Sends the requests that are due by the clock before the end of the load.
     #[inline]
     fn send_due(&mut self, now: u64) -> bool {
         let now = self.window.clamp(now);
@@ -163,15 +161,16 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             let Some(slot) = self.connections.next_with_room() else {
                 break;
             };
-            if let Some(intended_ns) = self.workload.take_queued(UserId::on(slot)) {
-                self.send(slot, intended_ns, now_ns());
-                sent = true;
-            }
+            let Some(intended_ns) = self.workload.take_queued(UserId::on(slot)) else {
+                break;
+            };
+            self.send(slot, intended_ns, now_ns());
+            sent = true;
         }
         sent
     }
 
-    /// Users for whom a moment has come, a batch at most.
+    /// Wakes users whose moment has come, a batch at most.
     fn wake_users(&mut self, now: u64) -> bool {
         for woken in 0..BATCH {
             match self.workload.wake(now) {
@@ -186,7 +185,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         true
     }
 
-    /// Closed loop, at its start: users come one after the other, a batch between two looks at the responses of the others.
+    /// Closed loop, at its start: starts a batch of users. The loop handles responses between two batches.
     fn start_users(&mut self) -> bool {
         let mut any = false;
         for _ in 0..BATCH {
@@ -209,7 +208,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.workload.user_left(UserId::on(slot));
     }
 
-    /// The user of a connection is free, or the connection has room: it takes what comes next.
+    /// The user of a connection is free, or the connection has room: sends the next request, if there is one.
     #[inline]
     fn go_on(&mut self, slot: Slot, now: u64) {
         if !self.connections.is_usable(slot) {
@@ -260,7 +259,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Nothing more is to be sent on an open connection now.
+    /// An open connection has nothing more to send now.
     fn rest(&mut self, slot: Slot, next: Next) {
         self.flush(slot);
         if self.in_flight.count(slot) > 0 {
@@ -287,14 +286,11 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Writes a request behind the others of its connection. Returns whether there was one: if rows have run out, nothing becomes due any
-    /// more.
+    /// Writes a request behind the others of its connection. Returns false if rows have run out; then nothing is sent any more.
     #[inline(always)]
     fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) -> bool {
         let user = UserId::on(slot);
         let Some(prepared) = self.workload.write(user, &mut self.driver) else {
-            self.workload.end();
-            self.recorder.unrendered += 1;
             return false;
         };
         let request = InFlightRequest::written(intended_ns, prepared, now);
@@ -317,22 +313,25 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    // A response comes, or another event of a connection.
+    // A response arrives, or another event of a connection.
 
     /// Handles all events of the last wait. Returns whether there was one.
     #[inline]
     fn handle_events(&mut self) -> bool {
         let mut any = false;
-        while let Some(event) = self.driver.next() {
+        loop {
+            let (driver, mut reader) = self.split();
+            let Some(event) = driver.next() else {
+                return any;
+            };
             any = true;
             let now = now_ns();
-            if now >= self.window.boundary_ns {
-                if now >= self.window.end_ns {
-                    // A response after the end is too late. The other events are not looked at.
+            if now >= reader.window.boundary_ns {
+                if now >= reader.window.end_ns {
+                    // A response after the end is too late, and so are the other events.
                     return any;
                 }
-                let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
-                self.recorder.cross_boundary(&mut self.window, now, gauges);
+                reader.cross_boundary(now);
             }
             match event {
                 Event::Received {
@@ -340,17 +339,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
                     bytes,
                     stamp_unix_ns,
                 } => {
-                    let mut reader = ResponseReader {
-                        protocol: &mut self.protocol,
-                        connections: &mut self.connections,
-                        in_flight: &mut self.in_flight,
-                        workload: &mut self.workload,
-                        recorder: &mut self.recorder,
-                        window: &self.window,
-                        slot,
-                        now,
-                    };
-                    let reception = reader.receive(bytes, stamp_unix_ns);
+                    let reception = reader.receive(slot, bytes, stamp_unix_ns, now);
                     self.received(slot, reception, now);
                 }
                 Event::Connected {
@@ -366,12 +355,25 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             while let Some(slot) = self.connections.next_freed() {
                 self.go_on(slot, now);
             }
-            // Many events take longer than the gap between two arrivals, which do not wait for the rest.
+            // Handling many events takes longer than the gap between two arrivals. Arrivals do not wait for the rest.
             if self.window.is_running && now >= self.workload.next_ns() {
                 self.send_due(now);
             }
         }
-        any
+    }
+
+    /// Lends the driver, and the parts that a response passes through.
+    #[inline(always)]
+    fn split(&mut self) -> (&mut D, ResponseReader<'_, P>) {
+        let reader = ResponseReader {
+            protocol: &mut self.protocol,
+            connections: &mut self.connections,
+            in_flight: &mut self.in_flight,
+            workload: &mut self.workload,
+            recorder: &mut self.recorder,
+            window: &mut self.window,
+        };
+        (&mut self.driver, reader)
     }
 
     /// Responses have come, or bytes that are none.
@@ -400,3 +402,6 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

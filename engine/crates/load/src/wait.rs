@@ -1,30 +1,30 @@
-//! How moments are waited for. The strategy is part of the result: response times measured with different ones are not compared.
+//! How a load thread waits. The strategy is a part of the result: response times of different strategies are not compared.
 
 use weir_net::Wait;
 use weir_plan::Plan;
 
 use crate::clock::now_ns;
 
-/// A sleep is meant to end this much before a due moment; waking a processor that idles takes tens of microseconds, more in a
-/// virtual machine.
+/// A sleep ends this much before a due moment, because an idle processor wakes tens of microseconds late, later in a virtual machine.
 const SPIN_NS: u64 = 250_000;
-/// The longest sleep, so that a request to stop is heard.
+/// The longest sleep, so that the thread notices a request to stop.
 const LONGEST_NS: u64 = 20_000_000;
 
-/// How often a closed loop looks for responses before it sleeps. Whoever sleeps is woken by the server, in the server's time: with 1,024
-/// connections that was one response in ten, and a full nginx served 5 to 9 % more without. Counted, since reading the clock is user CPU.
+/// How often a closed loop polls for responses before it sleeps. A server spends its own CPU time to wake a sleeping client: with 1,024
+/// connections at one response in ten, and a saturated nginx served 5 to 9 % more without it. A count needs no clock.
 const LOOKS: u32 = 64;
 
 /// How a load thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitStrategy {
-    /// Nothing is due by the clock, and the CPU may be another's as well: asleep until something happens, as browsers, wrk and hey are.
+    /// Nothing is due by the clock, and the CPU is shared: sleeps until something happens, as browsers, wrk and hey do.
     Block,
-    /// Nothing is due by the clock, with a CPU of its own: awake for a moment while responses are due, then asleep.
+    /// Nothing is due by the clock, and the thread has its own CPU: polls for a moment if responses are due, then sleeps.
     SpinThenBlock,
-    /// Moments, without a CPU of its own: asleep until the moment, with nanosecond timers and no slack.
+    /// Requests are due by the clock, and the CPU is shared: sleeps until the moment, with nanosecond timers and no slack.
     Sleep,
-    /// Moments, with a CPU of its own: asleep until shortly before the moment, awake the rest and while responses are due.
+    /// Requests are due by the clock, and the thread has its own CPU: sleeps until shortly before the moment, then polls. Polls while
+    /// responses are due.
     SleepThenSpin,
 }
 
@@ -41,7 +41,7 @@ impl WaitStrategy {
         }
     }
 
-    /// The name that records give it.
+    /// Returns the name in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Block => "block",
@@ -51,7 +51,7 @@ impl WaitStrategy {
         }
     }
 
-    /// How to wait from now until a deadline.
+    /// Returns how to wait from now until a deadline.
     #[inline]
     pub(crate) fn wait(self, now_ns: u64, deadline_ns: u64, responses_are_due: bool) -> Wait {
         let left_ns = deadline_ns.saturating_sub(now_ns).min(LONGEST_NS);
@@ -59,12 +59,12 @@ impl WaitStrategy {
             Self::SleepThenSpin if responses_are_due || left_ns <= SPIN_NS => Wait::Poll,
             Self::SleepThenSpin => Wait::AtMostNs(left_ns - SPIN_NS),
             Self::Sleep => Wait::AtMostNs(left_ns),
-            // Only timeouts and intervals wait for the clock here, and both are told by the time that really was.
+            // Only timeouts and ends of intervals are due by the clock here, and both read the clock when they come.
             Self::Block | Self::SpinThenBlock => Wait::AboutNs(left_ns),
         }
     }
 
-    /// How often to look before a wait.
+    /// Returns how often to poll before a wait.
     #[inline]
     pub(crate) fn looks(self, wait: Wait, responses_are_due: bool) -> u32 {
         match (self, wait) {
@@ -74,7 +74,7 @@ impl WaitStrategy {
     }
 }
 
-/// Sleeps until shortly before a moment and spins the rest: until then the CPU is the server's, if the server has no other.
+/// Sleeps until shortly before a moment, then spins. During the sleep a server on the same CPU can run.
 pub(crate) fn sleep_until(at_ns: u64) {
     const SPIN_NS: u64 = 500_000;
     let sleep_ns = at_ns.saturating_sub(now_ns()).saturating_sub(SPIN_NS);

@@ -43,8 +43,6 @@ pub(crate) struct Workload {
     requests: Requests,
     demand: Demand,
     start_ns: u64,
-    /// Requests that are written and not sent.
-    written: u32,
 }
 
 impl Workload {
@@ -53,7 +51,6 @@ impl Workload {
             requests,
             demand,
             start_ns: 0,
-            written: 0,
         }
     }
 
@@ -83,7 +80,7 @@ impl Workload {
         }
     }
 
-    /// Returns what a user does next that has a time of its own.
+    /// Returns what a user with a time of its own does next.
     fn next_of_user(&mut self, user: UserId, now: u64) -> Next {
         let Some(users) = &mut self.demand.users else {
             return Next::Queue;
@@ -171,18 +168,18 @@ impl Workload {
         }
     }
 
-    /// No request becomes due any more.
+    /// Nothing is sent any more.
     pub(crate) fn end(&mut self) {
         self.demand.end();
     }
 
-    /// Returns whether no request is due and none will be.
+    /// Returns whether no request is to be sent, and none will be.
     #[inline]
     pub(crate) fn is_exhausted(&self) -> bool {
         self.demand.is_exhausted()
     }
 
-    /// Returns how many arrivals are due and not taken.
+    /// Returns how many requests are due and not sent.
     pub(crate) fn queued(&self) -> u64 {
         self.demand.queue()
     }
@@ -217,17 +214,16 @@ impl Workload {
     /// Sends the next request of a user. On a pipelined connection [`Self::flush`] sends it. Returns `None` if rows have run out.
     #[inline(always)]
     pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<Prepared> {
-        let prepared = self.requests.write(user, driver)?;
-        self.written = self.written.wrapping_add(1);
-        Some(prepared)
+        let prepared = self.requests.write(user, driver);
+        if prepared.is_none() {
+            self.demand.run_out();
+        }
+        prepared
     }
 
     /// Sends the requests of a pipelined connection that were written since the last call.
     pub(crate) fn flush(&mut self, user: UserId, driver: &mut impl Driver) {
-        let written = std::mem::take(&mut self.written);
-        if written > 0 {
-            self.requests.flush(user, written, driver);
-        }
+        self.requests.flush(user, driver);
     }
 
     /// Returns whether a request can be sent again with the same effect.
@@ -239,7 +235,7 @@ impl Workload {
     /// Sends the last request of a user again. Returns its bytes.
     #[cold]
     pub(crate) fn repeat(
-        &self,
+        &mut self,
         user: UserId,
         request: &InFlightRequest,
         driver: &mut impl Driver,

@@ -8,18 +8,18 @@ use crate::ScenarioError;
 use crate::render::{Part, Place, append_path};
 use crate::template::{self, Piece};
 
-/// What templates may refer to, and what they have referred to so far.
+/// The names that templates may use, and the ones that they have used so far.
 pub(crate) struct Binder<'a> {
     pub(crate) feeders: Vec<FeederUse<'a>>,
     pub(crate) variables: Vec<String>,
-    /// Whether steps come in an order, so that one may use what another extracted.
+    /// Whether steps have an order, so that a step may use variables of earlier ones.
     pub(crate) is_ordered: bool,
 }
 
 pub(crate) struct FeederUse<'a> {
     pub(crate) name: &'a str,
     pub(crate) spec: &'a Feeder,
-    /// The columns or fields that templates ask for.
+    /// The columns or fields that templates use.
     pub(crate) columns: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The parts of a template that stands at `place`; neighbouring text is one part.
+    /// Returns the parts of a template at `place`. Neighbouring text is one part.
     pub(crate) fn bind(
         &mut self,
         key: &str,
@@ -152,7 +152,7 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// The number of a variable that the present step extracts.
+    /// Returns the index of a variable that the present step extracts.
     pub(crate) fn add_variable(&mut self, name: &str) -> usize {
         let known = self.variables.iter().position(|known| known == name);
         known.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! Whether a response is right, and what is to be kept of it.
+//! Checks of responses, and the values that are extracted from them.
 
 use memchr::memmem::Finder;
 use regex::bytes::{CaptureLocations, Regex};
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::json::{self, Malformed, Pointer};
 
-/// What came.
+/// A whole response, as far as its step needs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Response<'a> {
     /// The status code.
     pub status: u16,
-    /// Status line and headers as they came, if the step needs them.
+    /// Bytes of status line and fields, if the step needs them.
     pub head: &'a [u8],
-    /// The body, or as much of it as is kept, if the step needs it.
+    /// The beginning of the body, if the step needs it.
     pub body: &'a [u8],
-    /// How long the whole body is, if the step needs to know.
+    /// Length of the whole body, if the step needs it.
     pub body_bytes: u64,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Response<'a> {
         self.body_bytes > self.body.len() as u64
     }
 
-    /// Whether a part of the body that ends here might go on beyond what is kept.
+    /// Returns whether a part of the body may continue behind the kept bytes.
     fn may_go_on(&self, part: &[u8]) -> bool {
         self.is_cut() && part.as_ptr_range().end == self.body.as_ptr_range().end
     }
@@ -54,35 +54,35 @@ impl<'a> Response<'a> {
     }
 }
 
-/// Why a response is not right. [`crate::Compiled::describe`] says it in words.
+/// Why a response is wrong. [`crate::Compiled::describe`] returns it in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// Another status.
+    /// Unexpected status.
     Status(u16),
-    /// A body of so many bytes.
+    /// The body has so many bytes.
     TooLarge(u64),
-    /// The response depends on more of the body than is kept.
+    /// The check needs more of the body than is kept.
     Cut,
-    /// Another body.
+    /// Unexpected body.
     Differs,
-    /// A body without the part that it must have.
+    /// The body does not contain the expected text.
     Lacks,
-    /// A body in which the regular expression of this number, of those that must be found, is not.
+    /// The body does not match the expression with this index in `body_matches`.
     NoMatch(usize),
-    /// A body in which the regular expression of this number, of those that must not be found, is.
+    /// The body matches the expression with this index in `body_lacks`.
     Match(usize),
-    /// A body that is not JSON.
+    /// The body is not JSON.
     NotJson,
-    /// The JSON pointer of this number names another value.
+    /// The JSON pointer with this index names an unexpected value or none.
     Json(usize),
-    /// The extraction of this number found nothing.
+    /// The extraction with this index found nothing.
     Missing(usize),
 }
 
-/// What a right response is.
+/// The conditions of a right response.
 #[derive(Debug)]
 pub(crate) struct Check {
-    /// None: every status below 400.
+    /// `None`: every status below 400.
     pub(crate) status: Option<Box<[u16]>>,
     pub(crate) max_body_bytes: Option<u64>,
     pub(crate) equals: Option<Box<[u8]>>,
@@ -153,7 +153,7 @@ impl Check {
     }
 }
 
-/// A variable, and where its value is.
+/// A variable, and the source of its value.
 #[derive(Debug)]
 pub(crate) struct Extraction {
     pub(crate) name: String,
@@ -167,13 +167,13 @@ pub(crate) enum Source {
     Header(String),
     Regex {
         regex: Regex,
-        /// The number of the memory for its groups, which is the thread's.
+        /// Index of the thread's memory for its groups.
         locations: usize,
     },
 }
 
 impl Extraction {
-    /// Puts the value into `out`, replacing what was there. `number` is this extraction's own.
+    /// Replaces the content of `out` by the value. `number` is the index of this extraction.
     pub(crate) fn extract(
         &self,
         number: usize,

@@ -1,4 +1,4 @@
-//! From a scenario as the plan says it to one that is ready to run, and everything that can be wrong on the way.
+//! Compiles the plan's scenario, and finds every error in it.
 
 mod request;
 mod response;
@@ -26,24 +26,23 @@ const MAX_STEPS: usize = 10_000;
 /// The most bytes of a body that may be kept for each user.
 const MAX_CAPTURE_BYTES: usize = 64 * 1024 * 1024;
 
-/// What all requests of a load have in common.
+/// The parts that all requests of a load share.
 #[derive(Debug, Clone, Copy)]
 pub struct Base<'a> {
-    /// What `Host` says unless a step says it.
+    /// Value of `Host` in steps that have none.
     pub authority: &'a str,
-    /// Comes before every path that is not extracted; without a slash at its end.
+    /// Precedes every path that is not extracted. Has no slash at its end.
     pub path_prefix: &'a str,
-    /// Whether another request may follow on the connection; if not, requests say so.
+    /// Whether a connection carries several requests. If not, requests have `Connection: close`.
     pub keep_alive: bool,
-    /// The statuses that are right where a step does not say; none: every status below 400.
+    /// The right statuses of steps that name none. `None`: every status below 400.
     pub right_statuses: Option<&'a [u16]>,
 }
 
-/// Makes a scenario ready to run: reads the feeders' contents, given by name, and renders all that is constant.
+/// Compiles a scenario. Reads the feeders' contents, given by name, and renders the constant parts of requests.
 ///
 /// # Errors
-/// The first thing that is wrong with the scenario. Nothing can be wrong with it later, but for fewer rows than threads
-/// ([`Compiled::worker`]).
+/// The first error in the scenario. Only [`Compiled::worker`] can find another: fewer rows than threads.
 pub fn compile<W: RequestWriter>(
     spec: &Scenario,
     contents: &BTreeMap<String, Vec<u8>>,
@@ -238,7 +237,7 @@ fn think(think: Think) -> Pause {
     }
 }
 
-/// The sums of the weights up to each request.
+/// Returns the sum of the weights up to each request.
 fn sums(requests: &[Step]) -> Result<Box<[u64]>, ScenarioError> {
     let mut sum = 0;
     let sums = requests
@@ -258,7 +257,7 @@ fn sums(requests: &[Step]) -> Result<Box<[u64]>, ScenarioError> {
     sums.collect()
 }
 
-/// Results are told apart by name: one that was given twice is an error, one that was not given gets a number.
+/// Returns the names of steps, which results are reported by. A duplicate is an error, a missing name becomes a number.
 fn name_apart(
     list: &str,
     steps: &[Step],

@@ -17,7 +17,7 @@ pub struct Compiled {
     pub(crate) variables: usize,
     pub(crate) cookies: Cookies,
     pub(crate) on_failure: OnFailure,
-    /// The regular expressions of all steps, by the number of the memory that each thread has for their groups.
+    /// The regular expressions that extract values. A thread has memory for the groups of each.
     pub(crate) regexes: Box<[Regex]>,
     pub(crate) capture_bytes: usize,
 }
@@ -30,12 +30,12 @@ pub(crate) struct CompiledFeeder {
     pub(crate) at_end: AtEnd,
 }
 
-/// Which step comes next.
+/// The order of steps.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// The one after the last.
+    /// One after the other.
     Steps,
-    /// Any: the sums of the weights up to each.
+    /// At random. The sum of the weights up to each step.
     Weights(Box<[u64]>),
 }
 
@@ -49,14 +49,14 @@ pub(crate) struct CompiledStep {
     pub(crate) path_at: usize,
     /// The rest of path and query.
     pub(crate) path: Box<[Part]>,
-    /// What follows the path: the fields without `Cookie` and the body's length.
+    /// The part behind the path: the fields without `Cookie` and the body's length.
     pub(crate) fields: Box<[Part]>,
     /// Whether the user's cookies are sent.
     pub(crate) has_cookies: bool,
     pub(crate) content: Content,
-    /// The feeders that it needs a row of.
+    /// Feeders that it reads.
     pub(crate) feeders: Box<[usize]>,
-    /// All of it, if it is the same each time but for cookies.
+    /// The whole request without cookies, if it is always the same.
     pub(crate) constant: Option<Box<[u8]>>,
     pub(crate) think: Option<Pause>,
     pub(crate) check: Check,
@@ -89,33 +89,33 @@ pub(crate) enum Pause {
     Exponential { mean: f64 },
 }
 
-/// What a step needs of its response.
+/// The parts of a response that a step needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     /// Whether it needs the head.
     pub head: bool,
-    /// What it needs of the body.
+    /// Needed part of the body.
     pub body: Capture,
 }
 
-/// What is needed of a body.
+/// Needed part of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capture {
     /// Nothing.
     Nothing,
-    /// How long it is.
+    /// Its length.
     Length,
     /// Its length, and at most so many of its first bytes.
     UpTo(usize),
 }
 
 impl Compiled {
-    /// The names of the steps, in their order.
+    /// Returns the names of the steps in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().map(|step| &*step.name)
     }
 
-    /// All bytes of a step's request, if they are the same each time but for cookies.
+    /// Returns a step's whole request without cookies, if it is always the same.
     pub fn constant(&self, step: usize) -> Option<&[u8]> {
         self.steps[step].constant.as_deref()
     }
@@ -125,25 +125,25 @@ impl Compiled {
         self.steps[step].method.is_idempotent()
     }
 
-    /// Whether rows may run out, so that a user may be done.
+    /// Returns whether rows may run out, so that a user may be done.
     pub fn may_end(&self) -> bool {
         self.feeders
             .iter()
             .any(|feeder| feeder.at_end == AtEnd::Stop)
     }
 
-    /// Whether a user leaves whose request has failed.
+    /// Returns whether a user leaves after a failed request.
     pub fn leaves_on_failure(&self) -> bool {
         self.on_failure == OnFailure::Leave
     }
 
-    /// What a step needs of its response.
+    /// Returns the parts of a response that a step needs.
     #[inline]
     pub fn needs(&self, step: usize) -> Needs {
         self.steps[step].needs
     }
 
-    /// Why a response is not right, in words.
+    /// Returns in words why a response is wrong.
     pub fn describe(&self, step: usize, reason: Reason) -> String {
         let step = &self.steps[step];
         let check = &step.check;
@@ -181,7 +181,7 @@ impl Compiled {
     }
 }
 
-/// A regular expression in words.
+/// Returns the text of a regular expression in quotes.
 fn quoted(regex: Option<&Regex>) -> String {
     regex.map_or_else(
         || "what must not be".to_owned(),

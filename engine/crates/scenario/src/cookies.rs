@@ -1,12 +1,11 @@
 //! One user's cookies on one host (RFC 6265).
 //!
-//! Name, value, path and removal are kept to. Left out on purpose: `Domain` (there is one host), `Secure`, `HttpOnly` and
-//! `SameSite` (a load on a test server over http must log in as a browser would over https), and dates: a load is shorter than
-//! any of them but those that mean removal, Max-Age of 0 or less and an `Expires` in 1970.
+//! Supports name, value, path and removal (Max-Age of 0 or less, `Expires` in 1970). Ignores `Domain`, because there is one host, and
+//! other dates, because a load is shorter. Ignores `Secure`, `HttpOnly` and `SameSite`, so that a login works over http too.
 
-/// More cookies than this are not kept, as browsers do.
+/// Most cookies of a user, as in browsers.
 const MAX_COOKIES: usize = 64;
-/// A longer name and value are not kept.
+/// Most bytes of name and value. A longer cookie is dropped.
 const MAX_BYTES: usize = 4096;
 
 /// The cookies of one user.
@@ -121,7 +120,7 @@ impl Jar {
     }
 }
 
-/// Whether a Max-Age means removal; nothing if it is not a number (section 5.2.2).
+/// Returns whether a Max-Age means removal, `None` if it is not a number (section 5.2.2).
 fn is_over(max_age: &[u8]) -> Option<bool> {
     let digits = max_age.strip_prefix(b"-").unwrap_or(max_age);
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
@@ -158,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// The value of the field that a request for `asked` has after these responses to requests for `/a/b`.
+    /// Returns the `Cookie` of a request for `asked` after these responses to requests for `/a/b`.
     fn header(set: &[&str], asked: &str) -> String {
         let mut jar = Jar::default();
         set.iter()

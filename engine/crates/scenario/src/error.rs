@@ -1,15 +1,15 @@
-//! What can be wrong with a scenario, in words for the person who wrote it.
+//! Errors in a scenario, in words for its author.
 
 use std::fmt;
 
-/// A scenario that cannot be used. All of these come before the first request.
+/// An error in a scenario, found before the first request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScenarioError {
     /// The path of the key below `scenario`, `steps[1].path`.
     pub key: String,
-    /// What the scenario says.
+    /// The value in the scenario.
     pub found: String,
-    /// What it could say.
+    /// The expected values.
     pub expected: String,
 }
 

@@ -1,6 +1,6 @@
-//! Feeders: rows of values from CSV or JSON lines, and the order in which one load thread gives them out.
+//! Feeders: rows of values from CSV or JSON lines, and the order in which a load thread draws them.
 //!
-//! A [`Table`] holds the cells that templates ask for and nothing else, in one piece of memory that all threads share. A [`Deck`]
+//! A [`Table`] holds only the cells that templates use, in one piece of memory that all threads share. A [`Deck`]
 //! is one thread's share of the rows (the indices ≡ k mod n, as for requests), so that no row goes to two threads.
 
 use weir_plan::scenario::{AtEnd, FeederFormat, FeederMode};
@@ -18,7 +18,7 @@ pub(crate) struct Table {
     pub(crate) rows: u32,
 }
 
-/// Why a feeder's content cannot be used: what was found, and what was expected.
+/// An error in a feeder's content: what was found, and what was expected.
 pub(crate) type Wrong = (String, String);
 
 impl Table {
@@ -115,7 +115,7 @@ impl Builder {
                 continue;
             }
             let number = index + 1;
-            // The scanner passes over what it does not need; a file that is not JSON throughout is a mistake all the same.
+            // The scanner does not validate the values that it skips, but a broken line is an error.
             serde_json::from_slice::<serde_json::Value>(line).map_err(|error| {
                 (
                     format!("line {number}: {error}"),
@@ -155,16 +155,16 @@ pub(crate) struct Deck {
     mode: FeederMode,
     at_end: AtEnd,
     shard: Shard,
-    /// How many rows are this thread's.
+    /// Number of this thread's rows.
     own: u64,
-    /// How many of them were given out since the last time around.
+    /// Number of rows drawn in this round.
     given: u64,
-    /// Shuffled: the order, of which what is not given out yet is drawn as it is needed.
+    /// If rows are shuffled: the drawn rows of this round, then the rest in any order.
     order: Vec<u32>,
 }
 
 impl Deck {
-    /// Nothing if there are fewer rows than threads.
+    /// Returns `None` if there are fewer rows than threads.
     pub(crate) fn new(rows: u32, mode: FeederMode, at_end: AtEnd, shard: Shard) -> Option<Self> {
         let own = shard.count(u64::from(rows));
         if own == 0 {
@@ -184,13 +184,13 @@ impl Deck {
         })
     }
 
-    /// Whether all rows were given out, and that is the end.
+    /// Returns whether all rows were drawn and rows are not repeated.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.given == self.own && self.at_end == AtEnd::Stop
     }
 
-    /// The next row, or nothing if all were given out and that is the end.
+    /// Returns the next row, `None` if all were drawn and rows are not repeated.
     #[inline]
     pub(crate) fn draw(&mut self, random: &mut Random) -> Option<u32> {
         if self.given == self.own {
@@ -205,7 +205,7 @@ impl Deck {
             FeederMode::Sequential => self.shard.index(at) as u32,
             FeederMode::Random => self.shard.index(random.below(self.own)) as u32,
             FeederMode::Shuffled => {
-                // A step of Fisher and Yates' shuffle for each row, instead of all of them when a time around begins.
+                // One step of a Fisher-Yates shuffle for each row, instead of all steps when a round begins.
                 let other = at + random.below(self.own - at);
                 self.order.swap(at as usize, other as usize);
                 self.order[at as usize]

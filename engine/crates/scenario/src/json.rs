@@ -1,8 +1,8 @@
 //! Values in JSON text, found without building a tree.
 //!
-//! A pull scanner: it walks from the beginning of a document to the value that a pointer names and stops there. It does not
-//! validate what it passes over beyond what finding the ends of values takes, it does not recurse into the document, and it
-//! allocates nothing. Of two members of the same name it sees the first.
+//! A pull scanner: it walks from the beginning of a document to the value that a pointer names, and stops there. It allocates
+//! nothing and does not recurse into the document. It validates skipped values only as far as it must to find their ends. If two
+//! members have the same name, it finds the first.
 
 use memchr::{memchr, memchr2};
 use serde_json::{Number, Value};
@@ -18,12 +18,12 @@ pub struct Pointer(Box<[Token]>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Token {
     key: Box<str>,
-    /// The token as an index of an array, if it is one.
+    /// The token as an index of an array.
     index: Option<usize>,
 }
 
 impl Pointer {
-    /// Reads a pointer: empty for the whole document, or tokens that each begin with `/`. Nothing if it is not one.
+    /// Reads a pointer: empty for the whole document, or tokens that each begin with `/`. Returns `None` if the text is no pointer.
     ///
     /// ```
     /// use weir_scenario::json::{Pointer, find};
@@ -47,7 +47,7 @@ impl Pointer {
         tokens.collect::<Option<_>>().map(Self)
     }
 
-    /// The member of this name of the whole document.
+    /// Returns the pointer to the document's member of this name.
     pub fn of_key(key: &str) -> Self {
         Self(Box::new([Token::new(key)]))
     }
@@ -64,10 +64,10 @@ impl Token {
     }
 }
 
-/// The text of the value that a pointer names; nothing where the document has none.
+/// Returns the text of the value that a pointer names, `None` if the document has none.
 ///
 /// # Errors
-/// When what had to be read to find it is not JSON.
+/// When the text up to the end of the value is not JSON.
 pub fn find<'a>(document: &'a [u8], pointer: &Pointer) -> Result<Option<&'a [u8]>, Malformed> {
     let mut scanner = Scanner::new(document);
     for token in &pointer.0 {
@@ -86,8 +86,8 @@ pub fn find<'a>(document: &'a [u8], pointer: &Pointer) -> Result<Option<&'a [u8]
     scanner.value().map(Some)
 }
 
-/// Whether the text of a value, as [`find`] gives it, is this value. Numbers are equal when they are the same number, however
-/// they are written; the order of members does not matter.
+/// Returns whether the text of a value, from [`find`], is equal to a value. Numbers are compared by value and not by spelling. The
+/// order of members does not matter.
 ///
 /// # Errors
 /// When the text is not JSON.
@@ -95,10 +95,10 @@ pub fn equals(text: &[u8], expected: &Value) -> Result<bool, Malformed> {
     Scanner::new(text).equals(expected)
 }
 
-/// Appends what a value stands for in a request: the content of a string, the JSON of any other.
+/// Appends a value as a request contains it: a string without quotes and escapes, any other value as JSON.
 ///
 /// # Errors
-/// When a string's escapes are not those of JSON. A part of it may have been appended then.
+/// When a string has an invalid escape. A part of the string may have been appended.
 pub fn append_content(text: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
     match text {
         [b'"', content @ .., b'"'] => decode(content, |bytes| {
@@ -112,7 +112,7 @@ pub fn append_content(text: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
     }
 }
 
-/// For a fuzzer: takes any bytes as a pointer, a line end and a document, and compares what is found with what serde_json finds.
+/// For a fuzzer: takes bytes as a pointer, a line end and a document, and compares the found value with serde_json's.
 ///
 /// # Panics
 /// When they differ.
@@ -133,7 +133,7 @@ pub fn differential(data: &[u8]) {
     let Ok(tree) = serde_json::from_slice::<Value>(document) else {
         return;
     };
-    // Of two members of the same name serde_json sees the last: only what it writes again has one of each.
+    // If two members have the same name, serde_json keeps the last. Its own output has one member of each name.
     let written = tree.to_string();
     let found = find(written.as_bytes(), &pointer);
     match (tree.pointer(text), found) {
@@ -153,7 +153,7 @@ impl<'a> Scanner<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// The next byte that is not white space, without taking it.
+    /// Returns the next byte that is not white space, without taking it.
     #[inline]
     fn peek(&mut self) -> Result<u8, Malformed> {
         while let Some(&byte) = self.bytes.get(self.at) {
@@ -173,7 +173,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Takes a string and gives what is between its quotes, escapes and all.
+    /// Takes a string. Returns the bytes between its quotes, with escapes.
     #[inline]
     fn string(&mut self) -> Result<&'a [u8], Malformed> {
         self.take(b'"')?;
@@ -190,7 +190,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes any value and gives its text.
+    /// Takes any value. Returns its text.
     fn value(&mut self) -> Result<&'a [u8], Malformed> {
         let first = self.peek()?;
         let start = self.at;
@@ -238,7 +238,7 @@ impl<'a> Scanner<'a> {
         Err(Malformed)
     }
 
-    /// Takes what opens a container; false if it is empty, and taken as a whole.
+    /// Takes the opening bracket of a container. Returns false if the container is empty, and then takes all of it.
     fn open(&mut self, open: u8, close: u8) -> Result<bool, Malformed> {
         self.take(open)?;
         if self.peek()? == close {
@@ -248,7 +248,7 @@ impl<'a> Scanner<'a> {
         Ok(true)
     }
 
-    /// Takes what follows a member or element; false if the container ended.
+    /// Takes the comma or bracket behind a member or element. Returns false if the container has ended.
     fn goes_on(&mut self, close: u8) -> Result<bool, Malformed> {
         let byte = self.peek()?;
         self.at += 1;
@@ -265,7 +265,7 @@ impl<'a> Scanner<'a> {
         Ok(name)
     }
 
-    /// Goes into an object as far as the value of one member; false if it has none of that name.
+    /// Goes to the value of an object's member. Returns false if there is no member of this name.
     fn enter_member(&mut self, key: &str) -> Result<bool, Malformed> {
         let mut has_more = self.open(b'{', b'}')?;
         while has_more {
@@ -279,7 +279,7 @@ impl<'a> Scanner<'a> {
         Ok(false)
     }
 
-    /// Goes into an array as far as one element; false if it has fewer.
+    /// Goes to an element of an array. Returns false if the array has fewer elements.
     fn enter_element(&mut self, index: usize) -> Result<bool, Malformed> {
         let mut has_more = self.open(b'[', b']')?;
         let mut passed = 0;
@@ -294,7 +294,7 @@ impl<'a> Scanner<'a> {
         Ok(false)
     }
 
-    /// Takes a value and compares it; stops at the first difference. Recurses as deep as `expected` is, which is ours.
+    /// Takes a value and compares it up to the first difference. Recurses as deep as `expected`, which comes from the plan.
     fn equals(&mut self, expected: &Value) -> Result<bool, Malformed> {
         match (self.peek()?, expected) {
             (b'"', Value::String(expected)) => string_equals(self.string()?, expected),
@@ -367,7 +367,7 @@ fn number_equals(text: &[u8], expected: &Number) -> bool {
     text.parse().ok() == expected.as_f64()
 }
 
-/// The grammar of RFC 8259, section 6.
+/// Returns whether the text is a number of RFC 8259, section 6.
 fn is_number(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut rest = text.strip_prefix(b"-").unwrap_or(text);
@@ -394,7 +394,7 @@ fn is_number(text: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Whether the content of a string, escapes and all, is this text.
+/// Returns whether the content of a string, with escapes, is this text.
 #[inline]
 fn string_equals(content: &[u8], expected: &str) -> Result<bool, Malformed> {
     if memchr(b'\\', content).is_none() {
@@ -415,7 +415,7 @@ fn string_equals(content: &[u8], expected: &str) -> Result<bool, Malformed> {
     Ok(is_equal && rest.is_empty())
 }
 
-/// Hands over the content of a string, a run or a character at a time, until told to stop.
+/// Passes the content of a string on, a run or a character at a time, until `take` returns false.
 fn decode(content: &[u8], mut push: impl FnMut(&[u8]) -> bool) -> Result<(), Malformed> {
     let mut rest = content;
     while let Some(at) = memchr(b'\\', rest) {
@@ -448,7 +448,7 @@ fn decode(content: &[u8], mut push: impl FnMut(&[u8]) -> bool) -> Result<(), Mal
     Ok(())
 }
 
-/// The character of `XXXX`, or of `XXXX\uXXXX` where it takes two.
+/// Returns the character of `XXXX`, or of the surrogate pair `XXXX\uXXXX`.
 fn unicode_escape(rest: &mut &[u8]) -> Result<char, Malformed> {
     let first = hexadecimal(rest)?;
     if !(0xD800..0xDC00).contains(&first) {

@@ -1,6 +1,6 @@
-//! The parts of a request, and writing them.
+//! The parts of a request, and their rendering.
 //!
-//! Hot path. Rules: what is constant is one copy; nothing is allocated once the buffers have grown to the size of a request.
+//! Hot path. Rules: constant text is one copy; nothing is allocated once the buffers have grown to the size of a request.
 
 use weir_schedule::Random;
 
@@ -13,7 +13,7 @@ pub(crate) enum Part {
     Seq,
     /// A random UUID.
     Uuid,
-    /// A random number from `low` on, one of `count`; 0 means 2^64.
+    /// A random number from `low` to `low + count - 1`. A count of 0 means 2^64.
     Int { low: i64, count: u64 },
     /// So many random letters.
     Word(u32),
@@ -27,10 +27,10 @@ pub(crate) enum Part {
     Variable { index: usize, place: Place },
 }
 
-/// Where in a request a value stands, and so which of its bytes would mean something else there.
+/// The place of a value in a request. It decides which bytes are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The beginning of the path: the value is a path or a URL, as a `Location` is.
+    /// The beginning of the path: the value is a path or a URL, for example a `Location`.
     Target,
     /// Elsewhere in path and query: the value is data.
     Path,
@@ -40,7 +40,7 @@ pub(crate) enum Place {
     Body,
 }
 
-/// Whom a request is rendered for.
+/// The values for a request's placeholders.
 pub(crate) struct Values<'a> {
     pub(crate) seq: u64,
     pub(crate) random: &'a mut Random,
@@ -83,7 +83,7 @@ pub(crate) fn append_number(number: impl itoa::Integer, out: &mut Vec<u8>) {
 
 fn append_word(length: u32, random: &mut Random, out: &mut Vec<u8>) {
     const LETTERS: &[u8; 52] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    // 11 letters of 52 take 62.7 bits: a fresh number for each half word of 5 keeps what is unequal about them below 10^-9.
+    // 11 letters of 52 take 62.7 bits. A fresh number for each 5 letters keeps their inequality below 10^-9.
     let mut left = length;
     while left > 0 {
         let mut bits = random.bits();
@@ -113,7 +113,7 @@ fn append_uuid(random: &mut Random, out: &mut Vec<u8>) {
     out.extend_from_slice(&text);
 }
 
-/// Appends a value that comes from outside.
+/// Appends the value of a placeholder.
 fn append_value(value: &[u8], place: Place, out: &mut Vec<u8>) {
     match place {
         Place::Body => out.extend_from_slice(value),
@@ -133,7 +133,7 @@ fn append_value(value: &[u8], place: Place, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends text of a path as a plan says it.
+/// Appends text of a path from the plan.
 pub(crate) fn append_path(text: &str, out: &mut Vec<u8>) {
     append_encoded(text.as_bytes(), out, is_url);
 }
@@ -153,17 +153,17 @@ fn append_encoded(bytes: &[u8], out: &mut Vec<u8>, is_kept: fn(u8) -> bool) {
     }
 }
 
-/// What stands for itself in data: RFC 3986's unreserved characters, and what commonly stands in paths.
+/// Returns whether a byte of data needs no escape: RFC 3986's unreserved characters, and those that paths commonly contain.
 fn is_data(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~/:@,".contains(&byte)
 }
 
-/// What stands for itself in a URL.
+/// Returns whether a byte of a URL needs no escape.
 fn is_url(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\"#<>\\^`{|}".contains(&byte)
 }
 
-/// `/path` of `http://host/path`, and of `/path`.
+/// Returns `/path` of `http://host/path`, and of `/path`.
 fn without_authority(url: &[u8]) -> &[u8] {
     let scheme = [&b"http://"[..], b"https://"].into_iter().find(|scheme| {
         url.get(..scheme.len())

@@ -1,11 +1,11 @@
 //! Templates: text with placeholders in double braces.
 //!
-//! The grammar is that of workloads (`src/weir/model/template.py`); `tests/data/templates.json` holds both to it. A placeholder
-//! begins with `{{`, ends with the next `}}` and has no brace inside, so that JSON may surround it: `{"id":{{seq}}}`.
+//! Workloads have the same grammar (`src/weir/model/template.py`); `tests/data/templates.json` tests both. A placeholder begins with
+//! `{{`, ends with the next `}}` and has no brace inside, so that JSON may surround it: `{"id":{{seq}}}`.
 
 /// The longest random word.
 const MAX_WORD: u32 = 1 << 20;
-/// Names that are placeholders and so no variables.
+/// Names of placeholders, which variables cannot have.
 const KEYWORDS: [&str; 6] = ["seq", "uuid", "int", "word", "csv", "json"];
 
 /// A part of a template.
@@ -25,14 +25,14 @@ pub(crate) enum Piece<'a> {
     Csv { feeder: &'a str, column: &'a str },
     /// A key, or a JSON pointer, of a JSON lines feeder.
     Json { feeder: &'a str, field: &'a str },
-    /// What a step has extracted.
+    /// A variable that a step has extracted.
     Variable(&'a str),
 }
 
-/// Why a text is not a template: what was found, and what was expected.
+/// An error in a template: what was found, and what was expected.
 pub(crate) type Wrong = (String, String);
 
-/// Takes a template apart.
+/// Splits a template into parts.
 pub(crate) fn parse(text: &str) -> Result<Vec<Piece<'_>>, Wrong> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -58,7 +58,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Piece<'_>>, Wrong> {
     Ok(pieces)
 }
 
-/// Where the next placeholder begins: of three braces in a row the first is text.
+/// Returns where the next placeholder begins. The first of three braces in a row is text.
 fn next_start(text: &str) -> Option<usize> {
     let start = text.find("{{")?;
     let braces = text[start..]
@@ -112,14 +112,14 @@ fn placeholder(inside: &str) -> Result<Piece<'_>, Wrong> {
     }
 }
 
-/// Digits, with a minus sign or without.
+/// Returns whether a text is an integer: digits, with or without a minus sign.
 fn integer(text: &str) -> Option<i64> {
     (!text.starts_with('+'))
         .then(|| text.parse().ok())
         .flatten()
 }
 
-/// Whether a variable may have this name.
+/// Returns whether a variable may have this name.
 pub(crate) fn is_variable(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes

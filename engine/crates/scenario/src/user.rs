@@ -15,15 +15,15 @@ use crate::cookies::Jar;
 use crate::feeder::Deck;
 use crate::render::{Values, render};
 
-/// Streams of random numbers of a seed: what users send and what rows a thread draws are numbered from here on. The users of the load
-/// have theirs from 0 and its arrivals from 2^62.
+/// Numbers of random streams of a seed. Inputs of users and rows of threads are numbered from here. The load's users begin at 0, its
+/// arrivals at 2^62.
 const INPUTS: u64 = 1 << 61;
 const ROWS: u64 = 1 << 63;
 
 /// No row drawn.
 const NO_ROW: u32 = u32::MAX;
 
-/// What the users of one thread share: its rows, and the numbers of its requests.
+/// The rows and request numbers that the users of one thread share.
 #[derive(Debug)]
 pub struct Worker {
     shard: Shard,
@@ -40,27 +40,27 @@ pub struct User {
     random: Random,
     /// The step that comes next; 0 begins a round.
     position: u32,
-    /// The row that it has of each feeder in this round.
+    /// Its row of each feeder in this round.
     rows: Box<[u32]>,
     variables: Box<[Vec<u8>]>,
     jar: Jar,
-    /// The path and query of the last request, where cookies depend on it and it is not constant.
+    /// Path and query of the last request, if cookies depend on them and they are not constant.
     path: Vec<u8>,
 }
 
 /// A request to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Issued {
-    /// The step that it is of.
+    /// Index of its step.
     pub step: usize,
-    /// The bytes are those of [`Compiled::constant`], and none were rendered.
+    /// Its bytes are [`Compiled::constant`], and none were rendered.
     pub is_constant: bool,
     /// It is a HEAD, so its response has no body.
     pub is_head: bool,
 }
 
 impl Compiled {
-    /// What a thread needs: its share of the rows and numbers.
+    /// Returns a thread's share of the rows and numbers.
     ///
     /// # Errors
     /// When a feeder has fewer rows than there are threads.
@@ -88,8 +88,8 @@ impl Compiled {
         })
     }
 
-    /// The user of this number. The same seed and number draw the same inputs, whatever other users do, but for the rows that
-    /// users of a thread share.
+    /// Returns the user of this number. The same seed and number draw the same inputs, except for rows, which the users of a thread
+    /// share.
     pub fn user(&self, number: u64, seed: u64) -> User {
         User {
             random: Random::new(seed, INPUTS + number),
@@ -181,16 +181,16 @@ impl User {
         })
     }
 
-    /// The step that comes next, where it is not drawn.
+    /// Returns the next step, `None` if it is drawn.
     pub fn next_step(&self, compiled: &Compiled) -> Option<usize> {
         matches!(compiled.order, Order::Steps).then_some(self.position as usize)
     }
 
-    /// Takes the response to a step's request: its cookies, what is extracted from it, and whether it is right. A user from whose
-    /// response something could not be extracted begins a new round, since its next steps could not be rendered.
+    /// Checks the response to a step's request, takes its cookies and extracts its variables. If an extraction fails, the user begins a
+    /// new round, because its next steps could not be rendered.
     ///
     /// # Errors
-    /// The first thing that is wrong with the response.
+    /// The first failed check or extraction.
     pub fn check_response(
         &mut self,
         compiled: &Compiled,
@@ -216,7 +216,7 @@ impl User {
         verdict
     }
 
-    /// Takes note that a step's request got no response. If later steps need something of it, the user begins a new round.
+    /// A step's request got no response. If later steps need its variables, the user begins a new round.
     pub fn failed(&mut self, compiled: &Compiled, step: usize) {
         if !compiled.steps[step].extract.is_empty() {
             self.position = 0;
@@ -229,7 +229,7 @@ impl User {
         self.jar.clear();
     }
 
-    /// How long this user pauses after a step, drawn anew each time; nothing where the step does not say.
+    /// Draws the pause of this user after a step. Returns `None` if the step has no pause of its own.
     #[inline]
     pub fn think_ns(&mut self, compiled: &Compiled, step: usize) -> Option<u64> {
         Some(match compiled.steps[step].think? {
@@ -239,7 +239,7 @@ impl User {
         })
     }
 
-    /// Whether a row that this user may need for its next request has run out: it is done then.
+    /// Returns whether this user is done: a feeder that its next request may need has no row left.
     pub fn is_done(&self, compiled: &Compiled, worker: &Worker) -> bool {
         let lacks = |step: &CompiledStep| {
             let mut feeders = step.feeders.iter();

@@ -14,7 +14,7 @@ use crate::ramp::ramp;
 use crate::thread::ThreadResult;
 
 impl Collector<'_> {
-    /// `end` of a load whose process used so much CPU time.
+    /// Returns the `end` record of a load whose process used so much CPU time.
     pub(super) fn end(
         &self,
         merger: &IntervalMerger,
@@ -95,7 +95,7 @@ impl Collector<'_> {
     }
 }
 
-/// The sums of the threads' parts, one by one; nothing where there are none.
+/// Returns the sums of the threads' steps or targets, `None` if there are none.
 fn sums<'a>(threads: impl Iterator<Item = &'a Vec<StepOutcome>>) -> Option<Vec<StepOutcome>> {
     let mut threads = threads.filter(|parts| !parts.is_empty());
     let mut sums = threads.next()?.clone();
@@ -129,7 +129,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// VmHWM; `getrusage` would give what the process that started this one had, if that was more.
+/// Returns VmHWM. `getrusage` would include the peak of the process that started this one.
 fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status

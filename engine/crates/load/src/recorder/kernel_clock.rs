@@ -110,7 +110,7 @@ mod tests {
     /// The time of day when CLOCK_MONOTONIC was zero.
     const BOOT_NS: u64 = 20_000 * DAY_NS;
 
-    /// A look of a width at clocks of which that of the day was set forward by so much.
+    /// A reading of a width, after the time of day was set forward by so much.
     fn look(at_ns: u64, width_ns: u64, set_ns: i64) -> Offset {
         let unix_ns = (BOOT_NS + at_ns + width_ns / 2).checked_add_signed(set_ns);
         Offset::between(at_ns, unix_ns.unwrap_or(0), at_ns + width_ns)
@@ -160,7 +160,7 @@ mod tests {
     fn a_step_of_the_time_of_day_is_noticed_and_followed() {
         for step_ns in [-3_600_000_000_000, -100, 100, 3_600_000_000_000] {
             let mut clock = clock(look(0, 40, 0));
-            // What is stamped before it is noticed is taken for what it seems, if that can be.
+            // Stamps before the change is noticed are taken as they are, if they are possible.
             let seems = arrival(&clock, 1_500u64.saturating_add_signed(step_ns));
             let believed = (1_500 + step_ns) as u64;
             assert_eq!(seems, (step_ns.abs() == 100).then_some(believed));

@@ -45,6 +45,8 @@ pub(crate) struct Tally {
     pub(crate) responses: Responses,
     /// Requests that were written when they were due, which a closed loop does: they need no histogram.
     without_lag: u64,
+    /// Service times of responses that came in one piece. They are times to the first byte too, so that one record is enough.
+    in_one_piece: Histogram,
     /// Bytes of the first response's body, [`UNKNOWN`] until this thread knows it.
     first_length: u64,
     first: First,
@@ -74,6 +76,7 @@ impl Tally {
             kernel_timestamps: KernelTimestamps::default(),
             responses: Responses::default(),
             without_lag: 0,
+            in_one_piece: new_histogram(),
             first_length: UNKNOWN,
             first,
             response_time: new_histogram(),
@@ -99,11 +102,13 @@ impl Tally {
         }
     }
 
-    /// The load is over: adds the requests without a lag to its clock.
-    pub(crate) fn add_requests_without_lag(&mut self) {
+    /// The load is over: adds the requests that were recorded apart to the clocks.
+    pub(crate) fn complete_clocks(&mut self) {
+        let clocks = &mut self.clocks;
         // 0 is in the range of every histogram.
-        let _ = self.clocks.schedule_lag.record_n(0, self.without_lag);
-        self.without_lag = 0;
+        let _ = clocks.schedule_lag.record_n(0, self.without_lag);
+        clocks.service_time += &self.in_one_piece;
+        clocks.time_to_first_byte += &self.in_one_piece;
     }
 
     /// Returns when the open interval ends.
@@ -143,21 +148,22 @@ impl Tally {
             self.keep_slow(response.status, request, connection);
         }
         let clocks = &mut self.clocks;
-        clocks
-            .service_time
-            .saturating_record(last_byte_ns.saturating_sub(written_ns));
         match written_ns.saturating_sub(intended_ns) {
             0 => self.without_lag += 1,
             lag_ns => clocks.schedule_lag.saturating_record(lag_ns),
         }
-        clocks
-            .time_to_first_byte
-            .saturating_record(first_byte_ns.saturating_sub(written_ns));
+        let service_ns = last_byte_ns.saturating_sub(written_ns);
+        let read_ns = last_byte_ns.saturating_sub(first_byte_ns);
+        if read_ns == 0 {
+            self.in_one_piece.saturating_record(service_ns);
+        } else {
+            let first_ns = first_byte_ns.saturating_sub(written_ns);
+            clocks.service_time.saturating_record(service_ns);
+            clocks.time_to_first_byte.saturating_record(first_ns);
+        }
         let responses = &mut self.responses;
         responses.body_bytes += response.body_bytes;
-        responses
-            .read_time
-            .record(last_byte_ns.saturating_sub(first_byte_ns));
+        responses.read_time.record(read_ns);
         if response.body_bytes != self.first_length {
             self.compare_length(response, server);
         }

@@ -6,7 +6,6 @@ use weir_net::{Driver, Errno, Slot};
 use weir_record::{ErrorKind, RequestOutcome};
 
 use super::LoadThread;
-use super::response_reader::ResponseReader;
 use crate::connections::Phase;
 use crate::error::{describe, describe_connect};
 use crate::in_flight::InFlightRequest;
@@ -56,7 +55,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// The last response was the last of its connection.
+    /// Closes a connection after its last response.
     pub(super) fn close_after(&mut self, slot: Slot, by_server: bool, now: u64) {
         if self.in_flight.count(slot) > 0 {
             return self.fail_connection(slot, ErrorKind::Reset, now, CLOSED);
@@ -78,17 +77,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         if self.retry(slot, now) {
             return;
         }
-        let mut reader = ResponseReader {
-            protocol: &mut self.protocol,
-            connections: &mut self.connections,
-            in_flight: &mut self.in_flight,
-            workload: &mut self.workload,
-            recorder: &mut self.recorder,
-            window: &self.window,
-            slot,
-            now,
-        };
-        let reception = reader.end_of_stream();
+        let reception = self.split().1.end_of_stream(slot, now);
         self.received(slot, reception, now);
     }
 
@@ -131,7 +120,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         true
     }
 
-    /// Fails all requests of a connection, and closes it: no response can be told from the bytes that follow.
+    /// Fails all requests of a connection and closes it, because the following bytes cannot be assigned to requests.
     #[cold]
     pub(super) fn fail_connection(&mut self, slot: Slot, kind: ErrorKind, now: u64, detail: &str) {
         if self.fail_requests(slot, kind, now, detail) {
@@ -160,7 +149,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         false
     }
 
-    /// A connection could not be made: its request fails, or the oldest arrival, and after a pause it is tried again.
+    /// A connection could not be made. Its request fails, or else the oldest arrival. After a pause the thread tries again.
     #[cold]
     pub(super) fn connect_failed(&mut self, slot: Slot, failure: ConnectFailure, now: u64) {
         self.driver.close(slot);
@@ -202,7 +191,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.connections.retry_later(slot, now);
     }
 
-    /// A connection without requests is gone, which is the server's right and no error.
+    /// A connection without requests was closed, which a server may do: no error.
     #[cold]
     pub(super) fn idle_closed(&mut self, slot: Slot, now: u64) {
         self.driver.close(slot);
@@ -211,7 +200,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         if !self.window.is_running || phase == Phase::Away {
             return;
         }
-        // A server that closes without a response would be connected to again at once and for ever.
+        // A server that closes without a response would be connected to again and again without a pause.
         if self.connections.get(slot).has_responded || !self.workload.is_open() {
             self.connections.free(slot);
         } else {
@@ -219,7 +208,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Bytes came without a request, such as 408 on an idle connection. No request is lost by them.
+    /// Bytes came without a request, for example 408 on an idle connection. No request is lost.
     #[cold]
     pub(super) fn unrequested(&mut self, slot: Slot, now: u64) {
         self.recorder.tally.event(ErrorKind::Protocol, now, || {
@@ -235,8 +224,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.window.end(now);
     }
 
-    /// Fails requests and attempts to connect that have timed out, and tries to connect again after pauses. Returns whether there was
-    /// something.
+    /// Fails requests and connection attempts that have timed out, and connects again after pauses. Returns whether there were any.
     #[inline]
     pub(super) fn expire(&mut self, now: u64) -> bool {
         let mut any = false;

@@ -6,6 +6,7 @@ use weir_http::{HttpError, Progress, Protocol, Response};
 use weir_net::Slot;
 use weir_record::ErrorKind;
 
+use super::result::gauges;
 use crate::connections::{Connections, Phase};
 use crate::in_flight::{InFlight, RequestId};
 use crate::recorder::Recorder;
@@ -35,9 +36,7 @@ pub(super) enum Reception {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Detail {
     Http(HttpError),
-    /// As `Http`, found at the end of the stream.
-    HttpAtEnd(HttpError),
-    /// So many bytes came behind the last response.
+    /// So many bytes came after the last response.
     Surplus(usize),
     Closed(&'static str),
 }
@@ -45,7 +44,7 @@ pub(super) enum Detail {
 impl fmt::Display for Detail {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Http(error) | Self::HttpAtEnd(error) => error.fmt(formatter),
+            Self::Http(error) => error.fmt(formatter),
             Self::Surplus(bytes) => {
                 write!(
                     formatter,
@@ -64,32 +63,36 @@ pub(super) struct ResponseReader<'a, P: Protocol> {
     pub(super) in_flight: &'a mut InFlight,
     pub(super) workload: &'a mut Workload,
     pub(super) recorder: &'a mut Recorder,
-    pub(super) window: &'a Window,
-    pub(super) slot: Slot,
-    pub(super) now: u64,
+    pub(super) window: &'a mut Window,
 }
 
 impl<P: Protocol> ResponseReader<'_, P> {
     /// Takes received bytes with the kernel's stamp. Several responses may come together.
     #[inline(always)]
-    pub(super) fn receive(&mut self, bytes: &[u8], stamp_unix_ns: Option<u64>) -> Reception {
+    pub(super) fn receive(
+        &mut self,
+        slot: Slot,
+        bytes: &[u8],
+        stamp_unix_ns: Option<u64>,
+        now: u64,
+    ) -> Reception {
         self.recorder.tally.counts.bytes_received += bytes.len() as u64;
-        let user = UserId::on(self.slot);
+        let user = UserId::on(slot);
         let mut rest = bytes;
         let mut reception = Reception::More;
         loop {
-            let Some(id) = self.in_flight.first_of(self.slot) else {
+            let Some(id) = self.in_flight.first_of(slot) else {
                 return Reception::Unrequested;
             };
             let request = self.in_flight.get(id);
             let arrival_ns = self
                 .recorder
-                .arrival_ns(stamp_unix_ns, request.written_ns, self.now);
+                .arrival_ns(stamp_unix_ns, request.written_ns, now);
             if request.first_byte_ns == 0 {
-                request.first_byte_ns = arrival_ns.unwrap_or(self.now);
+                request.first_byte_ns = arrival_ns.unwrap_or(now);
                 self.workload.begin_response(user);
             }
-            let state = &mut self.connections.get(self.slot).state;
+            let state = &mut self.connections.get(slot).state;
             let progress = self
                 .workload
                 .receive(self.protocol, state, user, request, rest);
@@ -101,17 +104,18 @@ impl<P: Protocol> ResponseReader<'_, P> {
                 }
                 Err(error) => {
                     request.received_bytes += rest.len() as u64;
-                    self.recorder.keep_excerpt(rest);
+                    let state = &self.connections.get(slot).state;
+                    self.recorder.keep_excerpt(P::partial_head(state), rest);
                     return Reception::Broken(ErrorKind::Protocol, Detail::Http(error));
                 }
             };
             request.received_bytes += used as u64;
             rest = &rest[used..];
-            if !rest.is_empty() && self.in_flight.count(self.slot) == 1 {
+            if !rest.is_empty() && self.in_flight.count(slot) == 1 {
                 self.in_flight.get(id).received_bytes += rest.len() as u64;
                 return Reception::Broken(ErrorKind::Protocol, Detail::Surplus(rest.len()));
             }
-            reception = self.complete(id, response, arrival_ns);
+            reception = self.complete(slot, id, response, arrival_ns, now);
             if rest.is_empty() || !matches!(reception, Reception::Free) {
                 return reception;
             }
@@ -119,17 +123,18 @@ impl<P: Protocol> ResponseReader<'_, P> {
     }
 
     /// The server sends no more: this is the regular end of some responses.
-    pub(super) fn end_of_stream(&mut self) -> Reception {
-        debug_assert_eq!(self.connections.phase(self.slot), Phase::Busy);
-        let state = &mut self.connections.get(self.slot).state;
+    pub(super) fn end_of_stream(&mut self, slot: Slot, now: u64) -> Reception {
+        debug_assert_eq!(self.connections.phase(slot), Phase::Busy);
+        let state = &mut self.connections.get(slot).state;
         let has_begun = P::has_begun(state);
+        self.recorder.keep_excerpt(P::partial_head(state), &[]);
         match self.protocol.end_of_stream(state) {
             // The end of a stream has no stamp.
             Ok(Some(response)) => {
-                let Some(id) = self.in_flight.first_of(self.slot) else {
+                let Some(id) = self.in_flight.first_of(slot) else {
                     return Reception::Unrequested;
                 };
-                match self.complete(id, response, None) {
+                match self.complete(slot, id, response, None, now) {
                     Reception::FirstFailure => Reception::FirstFailure,
                     _ => Reception::Closing { by_server: true },
                 }
@@ -141,49 +146,45 @@ impl<P: Protocol> ResponseReader<'_, P> {
                 };
                 Reception::Broken(ErrorKind::Reset, Detail::Closed(detail))
             }
-            Err(error) => Reception::Broken(ErrorKind::Protocol, Detail::HttpAtEnd(error)),
+            Err(error) => Reception::Broken(ErrorKind::Protocol, Detail::Http(error)),
         }
     }
 
-    /// The oldest request of the connection has its whole response. Its user is free now, and not when the kernel received it: the time
+    /// Completes the oldest request of the connection. Its user is free now, and not when the kernel received the response: the time
     /// between the two belongs to no request.
     #[inline(always)]
     fn complete(
         &mut self,
+        slot: Slot,
         id: RequestId,
         response: Response,
         arrival_ns: Option<u64>,
+        now: u64,
     ) -> Reception {
-        let request = self.in_flight.remove_first(self.slot, id);
-        request.last_byte_ns = arrival_ns.unwrap_or(self.now);
+        let request = self.in_flight.remove_first(slot, id);
+        request.last_byte_ns = arrival_ns.unwrap_or(now);
         request.is_stamped = arrival_ns.is_some();
-        // A first byte without a stamp came no later than the last one, whose stamp may be older than the look at the clock.
+        // A first byte without a stamp came no later than the last byte, whose stamp may be older than the clock's reading.
         request.first_byte_ns = request.first_byte_ns.min(request.last_byte_ns);
-        let connection = self.connections.get(self.slot);
+        let connection = self.connections.get(slot);
         connection.has_worked();
         let connect_ns = std::mem::take(&mut connection.connect_ns);
-        let user = UserId::on(self.slot);
+        let user = UserId::on(slot);
         let checked = self.workload.complete(user, request, response);
         let protocol = &*self.protocol;
         let server = || {
             let server = protocol.last_field("server").unwrap_or_default();
             String::from_utf8_lossy(server).into_owned()
         };
-        self.recorder.record_response(
-            self.slot,
-            request,
-            response,
-            connect_ns,
-            checked.is_ok(),
-            server,
-        );
+        self.recorder
+            .record_response(slot, request, response, connect_ns, checked.is_ok(), server);
         if let Err(wrong) = checked {
             self.workload.user_failed(user);
             let workload = &*self.workload;
             let detail = || workload.describe(wrong);
             if self
                 .recorder
-                .fail(ErrorKind::Check, self.now, self.window, detail)
+                .fail(ErrorKind::Check, now, self.window, detail)
             {
                 return Reception::FirstFailure;
             }
@@ -195,5 +196,12 @@ impl<P: Protocol> ResponseReader<'_, P> {
                 by_server: !response.keep_alive,
             }
         }
+    }
+
+    /// Ends the intervals that are over.
+    #[cold]
+    pub(super) fn cross_boundary(&mut self, now: u64) {
+        let gauges = gauges(self.connections, self.in_flight, self.workload);
+        self.recorder.cross_boundary(self.window, now, gauges);
     }
 }

@@ -13,7 +13,7 @@ use crate::in_flight::InFlight;
 use crate::recorder::Gauges;
 use crate::workload::Workload;
 
-/// What a thread has recorded beside its intervals.
+/// The records of a thread beside its intervals.
 #[derive(Debug)]
 pub(crate) struct ThreadResult {
     pub(crate) clocks: Clocks,
@@ -22,9 +22,9 @@ pub(crate) struct ThreadResult {
     pub(crate) unanswered: u64,
     pub(crate) unsent: u64,
     pub(crate) busy_ns: u64,
-    /// How long the load lasted here.
+    /// Duration of the load on this thread.
     pub(crate) lasted_ns: u64,
-    /// How many intervals it had here.
+    /// Number of intervals on this thread.
     pub(crate) intervals: u64,
     /// Whether it ended because the whole load was done.
     pub(crate) is_complete: bool,
@@ -44,18 +44,12 @@ pub(crate) struct ThreadResult {
 }
 
 impl<D: Driver, P: Protocol> LoadThread<D, P> {
-    #[cold]
-    pub(super) fn cross_boundary(&mut self, now: u64) {
-        let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
-        self.recorder.cross_boundary(&mut self.window, now, gauges);
-    }
-
     pub(super) fn finish(mut self, now: u64, busy_ns: u64) -> ThreadResult {
         let end_ns = now.min(self.window.end_ns);
         // Requests that were due before the end are sent, however late this thread woke up for them.
         while self.recorder.first_failure.is_none() && self.send_due(end_ns) {}
         let is_complete = self.is_complete();
-        self.cross_boundary(end_ns);
+        self.split().1.cross_boundary(end_ns);
         let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
         self.recorder.tally.end_interval(end_ns, gauges(end_ns));
         self.note_unanswered(end_ns);
@@ -66,12 +60,12 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         let unsent = self.connections.parked() + self.workload.queued();
         let recorder = self.recorder;
         let mut tally = recorder.tally;
-        tally.add_requests_without_lag();
+        tally.complete_clocks();
         let shard = self.connections.shard();
         tally.slowest.place(|own| shard.index(own));
         ThreadResult {
             unanswered: self.in_flight.len(),
-            unsent: unsent + recorder.unrendered,
+            unsent,
             busy_ns,
             lasted_ns: end_ns - self.window.start_ns,
             intervals: tally.intervals(),

@@ -19,10 +19,10 @@ use crate::workload::{UserId, Workload};
 /// The longest wait between two looks at the clock while connections are opened.
 const MAX_WAIT_NS: u64 = 20_000_000;
 
-/// What a thread is made of.
+/// The parts of a thread.
 pub(crate) struct Parts<D> {
     pub(crate) driver: D,
-    /// By target: where its connections go, one after the other.
+    /// Endpoints of the connections to each target, in turn.
     pub(crate) endpoints: Vec<Vec<Endpoint>>,
     /// Whether a connection carries more than one request.
     pub(crate) keep_alive: bool,

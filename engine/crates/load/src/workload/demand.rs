@@ -17,6 +17,10 @@ pub(crate) struct Demand {
     pub(super) users: Option<Users>,
     /// Requests that may still become due.
     left: u64,
+    /// Whether nothing is sent any more.
+    is_over: bool,
+    /// Requests that were due when rows had run out.
+    unrendered: u64,
 }
 
 #[derive(Debug)]
@@ -63,6 +67,8 @@ impl Demand {
             source,
             users,
             left: plan.requests.map_or(u64::MAX, |total| shard.count(total)),
+            is_over: false,
+            unrendered: 0,
         }
     }
 
@@ -98,9 +104,18 @@ impl Demand {
         has_one
     }
 
-    /// No request becomes due any more.
+    /// Nothing is sent any more.
+    #[cold]
     pub(crate) fn end(&mut self) {
         self.left = 0;
+        self.is_over = true;
+    }
+
+    /// Rows have run out before a due request: it stays unsent, and nothing is sent any more.
+    #[cold]
+    pub(crate) fn run_out(&mut self) {
+        self.unrendered += 1;
+        self.end();
     }
 
     /// Passes the arrivals that have become due, and returns how many they are.
@@ -117,12 +132,12 @@ impl Demand {
         before - self.left
     }
 
-    /// Returns how many arrivals are due and not taken.
+    /// Returns how many requests are due and not sent.
     #[inline]
     pub(crate) fn queue(&self) -> u64 {
         match &self.source {
-            Source::Closed => 0,
-            Source::Open { due, taken } => due.taken() - taken.taken(),
+            Source::Closed => self.unrendered,
+            Source::Open { due, taken } => due.taken() - taken.taken() + self.unrendered,
         }
     }
 
@@ -138,7 +153,9 @@ impl Demand {
     #[inline]
     pub(crate) fn take_from_queue(&mut self) -> Option<u64> {
         match &mut self.source {
-            Source::Open { due, taken } if taken.taken() < due.taken() => Some(taken.take()),
+            Source::Open { due, taken } if taken.taken() < due.taken() && !self.is_over => {
+                Some(taken.take())
+            }
             _ => None,
         }
     }
@@ -156,9 +173,9 @@ impl Demand {
         }
     }
 
-    /// Returns whether no request is due, and none will be.
+    /// Returns whether no request is to be sent, and none will be.
     pub(crate) fn is_exhausted(&self) -> bool {
         let is_over = self.left == 0 || self.users.as_ref().is_some_and(Users::are_gone);
-        is_over && self.queue() == 0
+        is_over && (self.is_over || self.queue() == 0)
     }
 }

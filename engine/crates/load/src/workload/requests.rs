@@ -52,6 +52,8 @@ pub(crate) struct Constant {
     is_head: bool,
     /// Its bytes several times, for connections that carry several requests at a time.
     copies: Vec<u8>,
+    /// Bytes that are written on such a connection and not sent.
+    unsent_bytes: usize,
 }
 
 /// Several targets on one load thread.
@@ -74,13 +76,15 @@ impl Constant {
                 _ => request.repeat(times),
             },
             payload: driver.register(request),
+            unsent_bytes: 0,
         }
     }
 
     #[inline(always)]
-    fn write(&self, slot: Slot, part: u32, driver: &mut impl Driver) -> Prepared {
-        if self.copies.is_empty() {
-            driver.send(slot, self.payload);
+    fn write(&mut self, slot: Slot, part: u32, driver: &mut impl Driver) -> Prepared {
+        match self.copies.is_empty() {
+            true => driver.send(slot, self.payload),
+            false => self.unsent_bytes += self.bytes as usize,
         }
         Prepared {
             bytes: self.bytes,
@@ -89,12 +93,11 @@ impl Constant {
         }
     }
 
-    fn flush(&self, slot: Slot, count: u32, driver: &mut impl Driver) {
-        let mut left = count as usize * self.bytes as usize;
-        while left > 0 {
-            let part = left.min(self.copies.len());
+    fn flush(&mut self, slot: Slot, driver: &mut impl Driver) {
+        while self.unsent_bytes > 0 {
+            let part = self.unsent_bytes.min(self.copies.len());
             driver.send_bytes(slot, &self.copies[..part]);
-            left -= part;
+            self.unsent_bytes -= part;
         }
     }
 }
@@ -154,7 +157,7 @@ impl Requests {
 
     /// Sends the last request of a user again. Returns its bytes.
     #[cold]
-    pub(crate) fn repeat(&self, user: UserId, part: u32, driver: &mut impl Driver) -> u32 {
+    pub(crate) fn repeat(&mut self, user: UserId, part: u32, driver: &mut impl Driver) -> u32 {
         let slot = user.slot();
         match self {
             Self::Same(constant, _) => constant.write(slot, part, driver).bytes,
@@ -163,14 +166,14 @@ impl Requests {
         }
     }
 
-    /// Sends the last `count` requests of a user that were written and not sent.
-    pub(crate) fn flush(&mut self, user: UserId, count: u32, driver: &mut impl Driver) {
+    /// Sends the requests of a user that were written and not sent.
+    pub(crate) fn flush(&mut self, user: UserId, driver: &mut impl Driver) {
         let slot = user.slot();
         match self {
-            Self::Same(constant, _) => constant.flush(slot, count, driver),
+            Self::Same(constant, _) => constant.flush(slot, driver),
             Self::ByTarget(all, _) => {
                 let target = all.targets[user.index()];
-                all.constants[target as usize].flush(slot, count, driver);
+                all.constants[target as usize].flush(slot, driver);
             }
             Self::Scenario(script) => script.flush(user, driver),
         }

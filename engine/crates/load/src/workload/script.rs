@@ -28,7 +28,7 @@ pub(crate) struct Script {
     /// Whether a request may be sent again.
     retries: bool,
     may_end: bool,
-    /// Whether a user leaves whose request has failed.
+    /// Whether a user leaves after a failed request.
     pub(crate) leaves_on_failure: bool,
     pub(crate) steps: Vec<StepOutcome>,
 }
@@ -50,7 +50,7 @@ struct Captured {
     body_bytes: u64,
 }
 
-/// Keeps what a step needs of a response.
+/// Keeps the parts of a response that a step needs.
 pub(crate) struct CaptureSink<'a> {
     needs: Needs,
     captured: &'a mut Captured,
@@ -173,8 +173,10 @@ impl Script {
 
     /// Sends the requests of a pipelined connection that are not sent yet.
     pub(crate) fn flush(&mut self, user: UserId, driver: &mut impl Driver) {
-        driver.send_bytes(user.slot(), &self.out);
-        self.out.clear();
+        if !self.out.is_empty() {
+            driver.send_bytes(user.slot(), &self.out);
+            self.out.clear();
+        }
     }
 
     /// Returns whether a user has no next request because rows have run out.
@@ -194,7 +196,7 @@ impl Script {
         captured.body_bytes = 0;
     }
 
-    /// Returns what keeps the response to a step.
+    /// Returns the sink for the response to a step.
     #[inline]
     pub(crate) fn capture(&mut self, user: UserId, step: u32) -> CaptureSink<'_> {
         CaptureSink {

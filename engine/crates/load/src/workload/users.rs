@@ -1,5 +1,5 @@
-//! Users with a time of their own: they come and go, think, keep a pace, and leave after so many requests. A session of an open
-//! loop is a user of the connection that it was given.
+//! Users with a time of their own: they come and go, think, keep a pace, and leave after a number of requests. A session of an open
+//! loop is the user of its connection.
 //!
 //! Arithmetic on one thread's shard. Moments are since the start of the load. Hot path. Rules: a user has at most one moment ahead
 //! of it, so that the heap of these moments never grows beyond the users, and nothing allocates.
@@ -58,7 +58,7 @@ struct User {
     left: u64,
     is_present: bool,
     has_asked: bool,
-    /// How long it pauses this time, instead of `think`.
+    /// Its pause this time, instead of `think`.
     pause_ns: Option<u64>,
 }
 
@@ -69,21 +69,21 @@ pub(crate) struct Users {
     pace_ns: u64,
     /// Requests of one stay.
     requests: u64,
-    /// How many there are over time; `None` for sessions.
+    /// Number of users over time, `None` for sessions.
     places: Option<Curve>,
     shard: Shard,
     seed: u64,
     end_ns: u64,
     users: Vec<User>,
     moments: BinaryHeap<Reverse<(u64, UserId)>>,
-    /// Users that are there or will come before the end.
+    /// Users that are present or will come before the end.
     remaining: usize,
     /// Sessions that have begun.
     begun: u64,
 }
 
 impl Users {
-    /// The users of a closed load.
+    /// Returns the users of a closed load.
     pub(crate) fn closed(plan: &Closed, shard: Shard, seed: u64, end_ns: u64) -> Self {
         let places = curve(&plan.profile().points());
         let count = shard.count(plan.profile().max().ceil() as u64) as usize;
@@ -107,7 +107,7 @@ impl Users {
         users
     }
 
-    /// Users for the sessions that arrive on so many connections.
+    /// Returns users for the sessions that arrive on so many connections.
     pub(crate) fn sessions(plan: &Session, connections: usize, shard: Shard, seed: u64) -> Self {
         let mut users = Self {
             think: plan.think,
@@ -166,7 +166,7 @@ impl Users {
         Some((id, at_ns))
     }
 
-    /// Returns what a user does whose moment has come: it comes, has thought, or its place has ended.
+    /// Returns what a user does at its moment: it comes, it ends a pause, or its place ends.
     pub(crate) fn wake(&mut self, id: UserId, at_ns: u64) -> Action {
         let user = &mut self.users[id.index()];
         if !user.is_present {

@@ -1,4 +1,4 @@
-//! What is looked at of a response: checks, and values for later steps.
+//! Compiles the checks and extractions of a step.
 
 use memchr::memmem::Finder;
 use regex::bytes::{Regex, RegexBuilder};
@@ -121,7 +121,7 @@ pub(super) fn check(key: &str, check: &StepCheck, base: &Base<'_>) -> Result<Che
     })
 }
 
-/// What is wrong with a regular expression; the lines before it draw where.
+/// Returns the last line of regex's message, which names the error. The lines before it draw its place.
 fn last_line(message: &str) -> &str {
     message
         .lines()

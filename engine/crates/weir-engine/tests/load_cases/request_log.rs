@@ -69,11 +69,13 @@ fn without_one_the_summary_says_nothing_of_it() {
 #[test]
 fn every_kind_of_failure_has_its_number() {
     let half = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel";
-    let cases: [(u8, &'static [u8]); 4] = [
+    let surplus = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more";
+    let cases: [(u8, &'static [u8]); 5] = [
         (OUTCOME_CHECK, WRONG_AND_CLOSE),
         (OUTCOME_RESET, half),
         (OUTCOME_RESET, b""),
         (OUTCOME_PROTOCOL, b"SSH-2.0-OpenSSH_9.2\r\n"),
+        (OUTCOME_PROTOCOL, surplus),
     ];
     for (outcome, response) in cases {
         let address = server(move |stream| respond(stream, response, 1));

@@ -210,6 +210,27 @@ fn a_scenario_serves_arrivals_too() {
 }
 
 #[test]
+fn an_open_load_ends_after_the_last_row() {
+    let rows = file("rows.csv", "name\nada\nbob\ncleo\n");
+    for pipeline in [1, 8] {
+        let address = responding(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        // More arrivals than one connection can carry, so that some wait when the rows run out.
+        let mut plan = with(open(address, 1, 1e5), "duration_s", 20.0);
+        plan["pipeline"] = json!(pipeline);
+        plan["scenario"] = json!({
+            "feeders": {"rows": {"format": "csv", "file": rows, "at_end": "stop"}},
+            "cookies": "off",
+            "steps": [{"path": "/{{csv rows.name}}"}],
+        });
+        let run = Run::of(&plan);
+        run.assert_all_ok();
+        assert_eq!(run.requests("ok"), 3);
+        assert_eq!(run.end["stopped"], "complete");
+    }
+    std::fs::remove_file(rows).unwrap();
+}
+
+#[test]
 fn large_bodies_from_templates_arrive_whole() {
     let address = server(|stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
