@@ -248,7 +248,7 @@ fn run_over<D: Driver>(
     let parts = Parts {
         driver,
         endpoints: prepared.endpoints.clone(),
-        keep_alive: plan.keep_alive,
+        keep_alive: plan.keeps_connections(),
         depth: plan.pipeline,
         retries,
         connections,

@@ -53,7 +53,7 @@ impl Prepared {
                 authority: &target.authority,
                 headers: &plan.request.headers,
                 body: body.as_deref(),
-                keep_alive: plan.keep_alive,
+                keep_alive: plan.keeps_connections(),
             })
         };
         let requests: Vec<Vec<u8>> = targets.iter().map(render).collect();
@@ -139,7 +139,7 @@ fn compile_scenario(plan: &Plan, target: &Target) -> Result<Option<Compiled>, Lo
     let base = Base {
         authority: &target.authority,
         path_prefix: target.path_and_query.trim_end_matches('/'),
-        keep_alive: plan.keep_alive,
+        keep_alive: plan.keeps_connections(),
         right_statuses: plan.check.status.as_deref(),
     };
     let compiled = weir_scenario::compile::<Http1Writer>(scenario, &contents, &base)?;

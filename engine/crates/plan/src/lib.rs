@@ -306,6 +306,17 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Returns whether a connection carries more than one request. A client that sends `Connection: close` must not send another request
+    /// (RFC 9112, section 9.6), even if the server keeps the connection open.
+    pub fn keeps_connections(&self) -> bool {
+        let closes = |(name, value): &(String, String)| {
+            let mut options = value.split(',');
+            name.eq_ignore_ascii_case("connection")
+                && options.any(|option| option.trim().eq_ignore_ascii_case("close"))
+        };
+        self.keep_alive && !self.request.headers.iter().any(closes)
+    }
+
     /// Returns the number of threads that share the load, including other engines.
     pub fn all_threads(&self) -> usize {
         self.part.map_or(self.threads, |part| part.of)

@@ -114,6 +114,7 @@ impl Plan {
         }
         let beside = match &self.load {
             _ if !self.keep_alive => Some("keep_alive: false"),
+            _ if !self.keeps_connections() => Some("a header Connection: close"),
             _ if self
                 .scenario
                 .as_ref()

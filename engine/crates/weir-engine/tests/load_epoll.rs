@@ -18,6 +18,8 @@ mod responses;
 mod reuse;
 #[path = "load_cases/scenario.rs"]
 mod scenario;
+#[path = "load_cases/servers.rs"]
+mod servers;
 #[path = "load_cases/stamps.rs"]
 mod stamps;
 #[path = "load_cases/targets.rs"]
