@@ -42,13 +42,10 @@ pub struct Start {
     #[serde(default)]
     pub nice: i32,
     /// User of the server; default: the host's user.
-    #[serde(default)]
     pub user: Option<User>,
     /// Limits of the server with its descendants.
-    #[serde(default)]
     pub limits: Option<Limits>,
     /// The server's own network; default: the host's network.
-    #[serde(default)]
     pub network: Option<Network>,
     /// Whether to report the files that the server wrote outside its folder.
     #[serde(default)]
@@ -68,12 +65,10 @@ pub struct User {
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// CPU time per period, in CPUs.
-    #[serde(default)]
     pub cpus: Option<f64>,
     /// Length of a period. Container runtimes use 100 ms.
     #[serde(default = "Limits::default_period_ms")]
     pub period_ms: f64,
-    #[serde(default)]
     pub memory_bytes: Option<u64>,
 }
 

@@ -38,8 +38,6 @@ mod watch;
 mod writer;
 mod writes;
 
-use std::fmt;
-
 pub use host::{Host, Options};
 pub use init::run as run_init;
 pub use isolation::{Choice, Isolation};
@@ -47,16 +45,20 @@ pub use record::Record;
 pub use writer::Writer;
 
 /// An error of the host itself. An error of a command is an error record.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed that the host needs.
+    #[error("{0}: {1}")]
     System(&'static str, std::io::Error),
     /// The user asked for namespaces, and the host may not make them.
+    #[error("--isolation namespace is not possible: {0}")]
     NoNamespaces(String),
     /// Something other than a host started `init`.
+    #[error("init: standard input is not a host's socket")]
     NotStartedByHost,
     /// The observer cannot read /proc.
-    Observe(weir_observe::Error),
+    #[error(transparent)]
+    Observe(#[from] weir_observe::Error),
 }
 
 impl Error {
@@ -70,29 +72,6 @@ impl Error {
             Self::NotStartedByHost => "start `weir-engine host` and send it a `start` command",
             Self::Observe(error) => error.hint(),
         }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::System(what, error) => write!(formatter, "{what}: {error}"),
-            Self::NoNamespaces(why) => {
-                write!(formatter, "--isolation namespace is not possible: {why}")
-            }
-            Self::NotStartedByHost => {
-                formatter.write_str("init: standard input is not a host's socket")
-            }
-            Self::Observe(error) => error.fmt(formatter),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<weir_observe::Error> for Error {
-    fn from(error: weir_observe::Error) -> Self {
-        Self::Observe(error)
     }
 }
 

@@ -14,7 +14,7 @@ pub use request::{
     list_fields,
 };
 
-use std::fmt;
+use thiserror::Error;
 
 /// The most bytes of one head (status line and headers), of one chunk's extensions or of one response's trailers.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -23,36 +23,27 @@ pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 pub const MAX_HEADERS: usize = 1024;
 
 /// Why something that came is not a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HttpError {
     /// The status line or a header is not HTTP.
+    #[error("not HTTP: {0}")]
     Head(httparse::Error),
     /// The head is longer than [`MAX_HEAD_BYTES`].
+    #[error("headers beyond {} bytes", MAX_HEAD_BYTES)]
     HeadTooLarge,
     /// A Content-Length is not a number, or two of them disagree.
+    #[error("Content-Length is not one number")]
     ContentLength,
     /// A chunk's size line is not one.
+    #[error("a chunk's size is not hexadecimal")]
     ChunkSize,
     /// A chunk does not end where its size says.
+    #[error("a chunk does not end where its size says")]
     ChunkEnd,
     /// Chunk extensions or trailers are longer than [`MAX_HEAD_BYTES`].
+    #[error("trailers beyond {} bytes", MAX_HEAD_BYTES)]
     TrailersTooLarge,
     /// 101: the server changes to a protocol that the client did not request.
+    #[error("101 Switching Protocols without being asked")]
     Upgrade,
 }
-
-impl fmt::Display for HttpError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Head(error) => write!(formatter, "not HTTP: {error}"),
-            Self::HeadTooLarge => write!(formatter, "headers beyond {MAX_HEAD_BYTES} bytes"),
-            Self::ContentLength => formatter.write_str("Content-Length is not one number"),
-            Self::ChunkSize => formatter.write_str("a chunk's size is not hexadecimal"),
-            Self::ChunkEnd => formatter.write_str("a chunk does not end where its size says"),
-            Self::TrailersTooLarge => write!(formatter, "trailers beyond {MAX_HEAD_BYTES} bytes"),
-            Self::Upgrade => formatter.write_str("101 Switching Protocols without being asked"),
-        }
-    }
-}
-
-impl std::error::Error for HttpError {}

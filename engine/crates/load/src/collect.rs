@@ -23,9 +23,9 @@ use crate::prepare::shard;
 use crate::recorder::{
     Blocks, First, KernelClock, LogWriter, Opened, Pool, Recorder, RequestLog, Tally,
 };
-use crate::thread::{LoadThread, Parts, ThreadResult};
+use crate::thread::{LoadThread, ThreadResult};
 use crate::wait::WaitStrategy;
-use crate::workload::{Demand, Requests, Script, Workload};
+use crate::workload::{Demand, Requests, Workload};
 use crate::{LoadError, Prepared, Stop, VERSION};
 
 /// Time from the decision to start to the start, so that every thread has received it.
@@ -188,78 +188,32 @@ fn run_thread<D: NetBackend>(
     if plan.kernel_timestamps {
         driver.stamp_arrivals();
     }
-    let wiring = Wiring {
-        shard,
-        connections,
-        recorder,
-    };
     if prepared.tls.is_empty() {
-        return run_over(driver, wiring, prepared, stop, messages, started);
+        return run_over(driver, shard, recorder, prepared, stop, messages, started);
     }
     let clients: Result<Vec<Client>, _> = prepared.tls.iter().map(Client::new).collect();
     let clients = clients.map_err(|error| LoadError::System(std::io::Error::other(error)))?;
     let count = clients.len() as u64;
     let client_of = (0..connections as u64).map(|slot| (shard.index(slot) % count) as usize);
     let driver = TlsDriver::new(driver, clients, client_of);
-    run_over(driver, wiring, prepared, stop, messages, started)
-}
-
-/// A load thread's share of the load.
-struct Wiring {
-    shard: Shard,
-    connections: usize,
-    recorder: Recorder,
+    run_over(driver, shard, recorder, prepared, stop, messages, started)
 }
 
 /// Runs a load thread over a driver.
 fn run_over<D: Driver>(
     mut driver: D,
-    wiring: Wiring,
+    shard: Shard,
+    recorder: Recorder,
     prepared: &Prepared,
     stop: &Stop,
     messages: &Sender<Message>,
     started: &Receiver<u64>,
 ) -> Result<(), LoadError> {
     let plan = &prepared.plan;
-    let Wiring {
-        shard,
-        connections,
-        recorder,
-    } = wiring;
-    let size = (connections, plan.pipeline, shard);
-    // Pipelined requests that are left over must not be pipelined again (RFC 9112, section 9.3.2).
-    let retries = plan.retry && plan.pipeline == 1;
-    let requests = match &prepared.scenario {
-        None => Requests::new(
-            prepared.requests.clone(),
-            plan.targets.clone(),
-            prepared.right_statuses(),
-            &mut driver,
-            size,
-            plan.request.method,
-        ),
-        Some(compiled) => {
-            let worker = compiled.worker(shard, plan.seed)?;
-            let compiled = Arc::clone(compiled);
-            let script = Script::new(compiled, worker, &mut driver, size, plan.seed, retries);
-            Requests::Scenario(Box::new(script))
-        }
-    };
-    let parts = Parts {
-        driver,
-        endpoints: prepared.endpoints.clone(),
-        keep_alive: plan.keeps_connections(),
-        depth: plan.pipeline,
-        retries,
-        connections,
-        shard,
-        timeout_ns: (plan.timeout_s * 1e9).round() as u64,
-        workload: Workload::new(requests, Demand::new(plan, shard)),
-        recorder,
-        wait: WaitStrategy::of(plan),
-    };
+    let requests = Requests::new(prepared, shard, &mut driver)?;
+    let workload = Workload::new(requests, Demand::new(plan, shard));
     let mut thread = match plan.protocol {
-        Protocol::Http1 => LoadThread::<D, Http1>::new(parts),
+        Protocol::Http1 => LoadThread::<D, Http1>::new(prepared, shard, driver, workload, recorder),
     };
     let opened = thread.open(stop).map_err(LoadError::System)?;
     let _ = messages.send(Message::Opened(opened));

@@ -1,8 +1,8 @@
 //! Errors that keep a load from running, in words for the user.
 
-use std::fmt;
 use std::io;
 
+use thiserror::Error;
 use weir_net::{Endpoint, Errno};
 use weir_plan::PlanError;
 use weir_scenario::ScenarioError;
@@ -10,11 +10,13 @@ use weir_scenario::ScenarioError;
 use crate::recorder::ConnectFailure;
 
 /// A load that cannot be run.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum LoadError {
     /// The plan cannot be used.
-    Plan(PlanError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// The host of the target has no address.
+    #[error("plan, key target: the host {host:?} has no address ({problem})")]
     Resolve {
         /// The host.
         host: String,
@@ -22,6 +24,7 @@ pub enum LoadError {
         problem: String,
     },
     /// The body's file cannot be read.
+    #[error("plan, key request.body.file: {path:?} cannot be read: {problem}")]
     Body {
         /// Its path.
         path: String,
@@ -29,8 +32,10 @@ pub enum LoadError {
         problem: io::Error,
     },
     /// The scenario cannot be used.
-    Scenario(ScenarioError),
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
     /// A feeder's file cannot be read.
+    #[error("plan, key scenario.feeders.{name}.file: {path:?} cannot be read: {problem}")]
     Feeder {
         /// The feeder.
         name: String,
@@ -40,6 +45,7 @@ pub enum LoadError {
         problem: io::Error,
     },
     /// A setting of TLS cannot be used.
+    #[error("plan, key {key}: {found:?} cannot be used: {problem}")]
     Tls {
         /// The key of the plan.
         key: &'static str,
@@ -49,6 +55,7 @@ pub enum LoadError {
         problem: String,
     },
     /// The file of the request log cannot be written.
+    #[error("plan, key request_log: {path:?} cannot be written: {problem}")]
     RequestLog {
         /// Its path.
         path: String,
@@ -56,6 +63,7 @@ pub enum LoadError {
         problem: io::Error,
     },
     /// A CPU of the plan cannot be used.
+    #[error("plan, key cpus: found {cpu}, expected CPUs that this process may use ({problem})")]
     Cpu {
         /// The CPU.
         cpu: usize,
@@ -63,6 +71,9 @@ pub enum LoadError {
         problem: Errno,
     },
     /// The plan has more connections than this process may have open files.
+    #[error(
+        "plan, key load: found {connections} connections, expected at most {limit}, since this process may have no more files open"
+    )]
     Files {
         /// Connections of the plan.
         connections: usize,
@@ -70,6 +81,7 @@ pub enum LoadError {
         limit: u64,
     },
     /// None of the connections could be opened.
+    #[error("{}", describe_unreachable(.endpoint, *.problem, .text, *.timeout_s))]
     Unreachable {
         /// The server's address.
         endpoint: Box<Endpoint>,
@@ -83,10 +95,17 @@ pub enum LoadError {
         timeout_s: f64,
     },
     /// The plan needs io_uring, and the system has none.
+    #[error(
+        "plan, key backend: found \"io_uring\", which this kernel or container does not allow ({0})"
+    )]
     Uring(io::Error),
     /// The plan needs kernel timestamps, and the system has none.
+    #[error(
+        "plan, key kernel_timestamps: found true, expected false, since this kernel does not stamp what it receives ({0})"
+    )]
     KernelTimestamps(io::Error),
     /// A system call of a load thread failed.
+    #[error("the load cannot be run here: {0}")]
     System(io::Error),
 }
 
@@ -132,117 +151,17 @@ impl LoadError {
     }
 }
 
-impl fmt::Display for LoadError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plan(error) => error.fmt(formatter),
-            Self::Resolve { host, problem } => {
-                write!(
-                    formatter,
-                    "plan, key target: the host {host:?} has no address ({problem})"
-                )
-            }
-            Self::Body { path, problem } => {
-                write!(
-                    formatter,
-                    "plan, key request.body.file: {path:?} cannot be read: {problem}"
-                )
-            }
-            Self::Scenario(error) => error.fmt(formatter),
-            Self::Feeder {
-                name,
-                path,
-                problem,
-            } => {
-                write!(
-                    formatter,
-                    "plan, key scenario.feeders.{name}.file: {path:?} cannot be read: {problem}"
-                )
-            }
-            Self::RequestLog { path, problem } => {
-                write!(
-                    formatter,
-                    "plan, key request_log: {path:?} cannot be written: {problem}"
-                )
-            }
-            Self::Cpu { cpu, problem } => {
-                write!(
-                    formatter,
-                    "plan, key cpus: found {cpu}, expected CPUs that this process may use ({problem})"
-                )
-            }
-            Self::Files { connections, limit } => write!(
-                formatter,
-                "plan, key load: found {connections} connections, expected at most {limit}, since this process may have no more files open"
-            ),
-            Self::Tls {
-                key,
-                found,
-                problem,
-            } => write!(
-                formatter,
-                "plan, key {key}: {found:?} cannot be used: {problem}"
-            ),
-            Self::Unreachable {
-                endpoint,
-                text: Some(text),
-                ..
-            } => {
-                write!(formatter, "no connection to {endpoint}: {text}")
-            }
-            Self::Unreachable {
-                endpoint,
-                problem: Some(Errno::CONNREFUSED),
-                ..
-            } => {
-                write!(formatter, "connection refused by {endpoint}")
-            }
-            Self::Unreachable {
-                endpoint,
-                problem: Some(errno),
-                ..
-            } => {
-                write!(
-                    formatter,
-                    "no connection to {endpoint}: {}",
-                    describe(*errno)
-                )
-            }
-            Self::Unreachable {
-                endpoint,
-                problem: None,
-                timeout_s,
-                ..
-            } => {
-                write!(
-                    formatter,
-                    "no connection to {endpoint} within {timeout_s} s"
-                )
-            }
-            Self::Uring(error) => write!(
-                formatter,
-                "plan, key backend: found \"io_uring\", which this kernel or container does not allow ({error})"
-            ),
-            Self::KernelTimestamps(error) => write!(
-                formatter,
-                "plan, key kernel_timestamps: found true, expected false, since this kernel does not stamp what it receives ({error})"
-            ),
-            Self::System(error) => write!(formatter, "the load cannot be run here: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
-
-impl From<PlanError> for LoadError {
-    fn from(error: PlanError) -> Self {
-        Self::Plan(error)
-    }
-}
-
-impl From<ScenarioError> for LoadError {
-    fn from(error: ScenarioError) -> Self {
-        Self::Scenario(error)
+fn describe_unreachable(
+    endpoint: &Endpoint,
+    problem: Option<Errno>,
+    text: &Option<String>,
+    timeout_s: f64,
+) -> String {
+    match (text, problem) {
+        (Some(text), _) => format!("no connection to {endpoint}: {text}"),
+        (None, Some(Errno::CONNREFUSED)) => format!("connection refused by {endpoint}"),
+        (None, Some(errno)) => format!("no connection to {endpoint}: {}", describe(errno)),
+        (None, None) => format!("no connection to {endpoint} within {timeout_s} s"),
     }
 }
 

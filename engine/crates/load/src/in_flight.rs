@@ -7,7 +7,7 @@
 use weir_net::Slot;
 
 use crate::index_list::{IndexList, Linked, Links};
-use crate::workload::Prepared;
+use crate::workload::WrittenRequest;
 
 /// The place of a request in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +38,13 @@ pub(crate) struct InFlightRequest {
 impl InFlightRequest {
     /// Returns a request that is written now.
     #[inline]
-    pub(crate) fn written(intended_ns: u64, prepared: Prepared, now: u64) -> Self {
+    pub(crate) fn written(intended_ns: u64, written: WrittenRequest, now: u64) -> Self {
         Self {
             intended_ns,
             written_ns: now,
-            sent_bytes: prepared.bytes,
-            part: prepared.part,
-            is_head: prepared.is_head,
+            sent_bytes: written.bytes,
+            part: written.part,
+            is_head: written.is_head,
             ..Self::default()
         }
     }

@@ -28,7 +28,6 @@ use crate::window::Window;
 use crate::workload::{Next, UserId, Woken, Workload};
 
 pub(crate) use result::ThreadResult;
-pub(crate) use set_up::Parts;
 
 /// Users that start or wake between two looks at events.
 const BATCH: u64 = 64;
@@ -290,16 +289,16 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     #[inline(always)]
     fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) -> bool {
         let user = UserId::on(slot);
-        let Some(prepared) = self.workload.write(user, &mut self.driver) else {
+        let Some(written) = self.workload.write(user, &mut self.driver) else {
             return false;
         };
-        let request = InFlightRequest::written(intended_ns, prepared, now);
+        let request = InFlightRequest::written(intended_ns, written, now);
         let id = self.in_flight.push(slot, request);
         if D::GATHERS_SENDS {
             self.in_flight.gather(id);
         }
         self.connections.use_for_request(slot);
-        self.recorder.sent(prepared.bytes);
+        self.recorder.sent(written.bytes);
         true
     }
 

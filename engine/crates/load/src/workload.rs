@@ -12,7 +12,7 @@ use weir_net::Driver;
 use weir_record::StepOutcome;
 
 pub(crate) use self::demand::Demand;
-pub(crate) use self::requests::{Prepared, Requests, Wrong};
+pub(crate) use self::requests::{Requests, WrittenRequest, Wrong};
 pub(crate) use self::script::Script;
 use self::users::Action;
 pub(crate) use self::users::UserId;
@@ -213,12 +213,16 @@ impl Workload {
 
     /// Sends the next request of a user. On a pipelined connection [`Self::flush`] sends it. Returns `None` if rows have run out.
     #[inline(always)]
-    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<Prepared> {
-        let prepared = self.requests.write(user, driver);
-        if prepared.is_none() {
+    pub(crate) fn write(
+        &mut self,
+        user: UserId,
+        driver: &mut impl Driver,
+    ) -> Option<WrittenRequest> {
+        let written = self.requests.write(user, driver);
+        if written.is_none() {
             self.demand.run_out();
         }
-        prepared
+        written
     }
 
     /// Sends the requests of a pipelined connection that were written since the last call.

@@ -35,8 +35,6 @@ mod throttling;
 mod ticker;
 mod tree;
 
-use std::fmt;
-
 pub use descendants::own_descendants;
 pub use descriptors::raise_open_files;
 pub use observer::{Observer, Reading};
@@ -46,11 +44,13 @@ pub use sample::{
 pub use ticker::Ticker;
 
 /// An error of the observer.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No process has this PID.
+    #[error("there is no process with PID {0}")]
     NoSuchProcess(i32),
     /// A file of /proc is not readable: its path, and the error.
+    #[error("{0} cannot be read: {1}")]
     Unreadable(String, std::io::Error),
 }
 
@@ -63,16 +63,3 @@ impl Error {
         }
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchProcess(pid) => {
-                write!(formatter, "there is no process with PID {pid}")
-            }
-            Self::Unreadable(path, error) => write!(formatter, "{path} cannot be read: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}

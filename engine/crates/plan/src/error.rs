@@ -2,15 +2,19 @@
 
 use std::fmt;
 
+use thiserror::Error;
+
 /// An invalid plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// The text is not JSON, or a key is unknown, missing or of the wrong type.
+    #[error("plan: {problem}")]
     Json {
         /// The error of serde, with line and column.
         problem: String,
     },
     /// A value has the right type, but is invalid.
+    #[error("plan, key {key}: found {found}, expected {expected}")]
     Value {
         /// Path of the key, such as `load.open.rate_rps`.
         key: &'static str,
@@ -74,23 +78,3 @@ impl PlanError {
         }
     }
 }
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Json { problem } => write!(formatter, "plan: {problem}"),
-            Self::Value {
-                key,
-                found,
-                expected,
-            } => {
-                write!(
-                    formatter,
-                    "plan, key {key}: found {found}, expected {expected}"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for PlanError {}

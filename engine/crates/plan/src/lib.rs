@@ -48,19 +48,16 @@ pub struct Plan {
     #[serde(default)]
     pub targets: Vec<String>,
     /// Address to connect to, instead of resolving the host of `target`.
-    #[serde(default)]
     pub address: Option<SocketAddr>,
     /// Whether connections go to all addresses of a target's host that accept connections, instead of the first.
     #[serde(default)]
     pub all_addresses: bool,
     /// Path of a Unix socket to connect to, instead of the host of `target`.
-    #[serde(default)]
     pub unix: Option<String>,
     /// Local addresses, assigned to connections in turn.
     #[serde(default)]
     pub local_addresses: Vec<IpAddr>,
     /// TLS settings for an `https://` target.
-    #[serde(default)]
     pub tls: Option<Tls>,
     /// Protocol of the requests.
     #[serde(default)]
@@ -78,17 +75,14 @@ pub struct Plan {
     #[serde(default)]
     pub request: Request,
     /// The scenario of each user, instead of `request`.
-    #[serde(default)]
     pub scenario: Option<scenario::Scenario>,
     /// The arrivals of requests.
     pub load: Load,
     /// Maximum duration. `requests`, `until` and other keys may end the load earlier.
     pub duration_s: f64,
     /// Number of requests of the load. `None`: unlimited.
-    #[serde(default)]
     pub requests: Option<u64>,
     /// Condition that ends the load early.
-    #[serde(default)]
     pub until: Option<Until>,
     /// Seed of all random numbers.
     #[serde(default)]
@@ -118,10 +112,8 @@ pub struct Plan {
     #[serde(default)]
     pub backend: Backend,
     /// Path of a file for a record of each request.
-    #[serde(default)]
     pub request_log: Option<String>,
     /// This engine's part of a load that several engines share. `None`: the whole load.
-    #[serde(default)]
     pub part: Option<Part>,
     /// Whether the load, with open connections, waits for its start time.
     #[serde(default)]
@@ -198,16 +190,13 @@ pub enum Backend {
 
 /// The request.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// The method.
-    #[serde(default)]
     pub method: Method,
     /// Header fields, in order.
-    #[serde(default)]
     pub headers: Vec<(String, String)>,
     /// The body, if any.
-    #[serde(default)]
     pub body: Option<Body>,
 }
 
@@ -280,7 +269,6 @@ impl Body {
 #[serde(deny_unknown_fields)]
 pub struct Check {
     /// Correct statuses. `None`: every status below 400.
-    #[serde(default)]
     pub status: Option<Vec<u16>>,
 }
 
@@ -315,6 +303,12 @@ impl Plan {
                 && options.any(|option| option.trim().eq_ignore_ascii_case("close"))
         };
         self.keep_alive && !self.request.headers.iter().any(closes)
+    }
+
+    /// Returns whether a request may be sent again. Requests that are left over from a pipeline must not be pipelined again (RFC 9112,
+    /// section 9.3.2).
+    pub fn retries(&self) -> bool {
+        self.retry && self.pipeline == 1
     }
 
     /// Returns the number of threads that share the load, including other engines.

@@ -108,19 +108,14 @@ impl Profile {
 #[serde(deny_unknown_fields)]
 pub struct Closed {
     /// A constant number of users.
-    #[serde(default)]
     pub connections: Option<usize>,
     /// Number of users over time, instead of `connections`.
-    #[serde(default)]
     pub users: Option<Profile>,
     /// Pause between a response and the next request.
-    #[serde(default)]
     pub think: Option<Think>,
     /// Number of requests after which a user leaves.
-    #[serde(default)]
     pub loops: Option<u64>,
     /// Minimum time between the intended starts of two requests of a user.
-    #[serde(default)]
     pub pace_s: Option<f64>,
 }
 
@@ -220,7 +215,6 @@ pub struct Open {
     /// Maximum number of connections; further arrivals queue.
     pub connections: usize,
     /// A session per arrival. `None`: one request per arrival.
-    #[serde(default)]
     pub session: Option<Session>,
 }
 
@@ -261,7 +255,6 @@ pub struct Session {
     /// Number of requests.
     pub requests: u64,
     /// Pause between a response and the next request.
-    #[serde(default)]
     pub think: Option<Think>,
 }
 

@@ -86,10 +86,8 @@ pub enum OnFailure {
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Name in results; default: method and path.
-    #[serde(default)]
     pub name: Option<String>,
     /// Weight of the choice; only for `requests`.
-    #[serde(default)]
     pub weight: Option<u32>,
     /// The method.
     #[serde(default)]
@@ -100,10 +98,8 @@ pub struct Step {
     #[serde(default)]
     pub headers: Vec<(String, String)>,
     /// Template of the body.
-    #[serde(default)]
     pub body: Option<String>,
     /// Pause after the response; default: that of the load.
-    #[serde(default)]
     pub think: Option<Think>,
     /// Variables and their sources in the response; only for `steps`.
     #[serde(default)]
@@ -127,28 +123,21 @@ pub enum Extract {
 
 /// The check of a response. All given keys must hold.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct StepCheck {
     /// Correct statuses. `None`: every status below 400.
-    #[serde(default)]
     pub status: Option<Vec<u16>>,
     /// The complete body.
-    #[serde(default)]
     pub body_equals: Option<String>,
     /// A part of the body.
-    #[serde(default)]
     pub body_contains: Option<String>,
     /// Regular expressions that must match in the body.
-    #[serde(default)]
     pub body_matches: Vec<String>,
     /// Regular expressions that must not match in the body.
-    #[serde(default)]
     pub body_lacks: Vec<String>,
     /// JSON pointers with their expected values.
-    #[serde(default)]
     pub json: BTreeMap<String, serde_json::Value>,
     /// Maximum bytes of the body.
-    #[serde(default)]
     pub max_body_bytes: Option<u64>,
 }
 

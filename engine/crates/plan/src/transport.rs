@@ -12,30 +12,20 @@ const MAX_UNIX_PATH_BYTES: usize = 107;
 
 /// TLS settings for an `https://` target. Files are read once, before the load.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Tls {
     /// PEM file of trusted authorities, instead of the system's.
-    #[serde(default)]
     pub ca: Option<String>,
     /// PEM file of the client certificate; needs `key`.
-    #[serde(default)]
     pub certificate: Option<String>,
     /// PEM file of its private key.
-    #[serde(default)]
     pub key: Option<String>,
     /// Whether to accept any certificate of the server.
-    #[serde(default)]
     pub insecure: bool,
     /// Expected name of the server, instead of the URL's host.
-    #[serde(default)]
     pub server_name: Option<String>,
     /// Whether a connection may resume an earlier session, as browsers do.
-    #[serde(default = "default_resumption")]
     pub resumption: bool,
-}
-
-fn default_resumption() -> bool {
-    true
 }
 
 impl Default for Tls {

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use thiserror::Error;
+
 /// An error in a scenario, found before the first request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("plan, key scenario.{key}: found {found}, expected {expected}")]
 pub struct ScenarioError {
     /// The path of the key below `scenario`, `steps[1].path`.
     pub key: String,
@@ -26,24 +29,8 @@ impl ScenarioError {
         }
     }
 
-    /// The next thing to try.
+    /// Returns the next thing to try.
     pub fn hint(&self) -> String {
         format!("set scenario.{} to {}", self.key, self.expected)
     }
 }
-
-impl fmt::Display for ScenarioError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            key,
-            found,
-            expected,
-        } = self;
-        write!(
-            formatter,
-            "plan, key scenario.{key}: found {found}, expected {expected}"
-        )
-    }
-}
-
-impl std::error::Error for ScenarioError {}

@@ -22,7 +22,6 @@ mod request;
 mod server;
 mod service_time;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -72,11 +71,13 @@ pub enum ServerEnd {
 }
 
 /// An error of a server.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server cannot listen on this address.
+    #[error("--listen: {}", describe_listen(.0, .1))]
     Listen(SocketAddr, std::io::Error),
     /// The event loop failed.
+    #[error("the server's event loop failed: {0}")]
     Loop(std::io::Error),
 }
 
@@ -97,27 +98,15 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Listen(address, error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-                write!(
-                    formatter,
-                    "--listen: the address {address} is already in use"
-                )
-            }
-            Self::Listen(address, error) => {
-                write!(formatter, "--listen: cannot listen on {address}: {error}")
-            }
-            Self::Loop(error) => write!(formatter, "the server's event loop failed: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
 impl From<rustix::io::Errno> for Error {
     fn from(error: rustix::io::Errno) -> Self {
         Self::Loop(error.into())
+    }
+}
+
+fn describe_listen(address: &SocketAddr, error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => format!("the address {address} is already in use"),
+        _ => format!("cannot listen on {address}: {error}"),
     }
 }

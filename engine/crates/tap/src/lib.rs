@@ -10,7 +10,6 @@ mod filter;
 mod packet;
 mod ring;
 
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -137,13 +136,16 @@ impl AsFd for Tap {
 }
 
 /// The reason why packets cannot be captured.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TapError {
     /// The network interface does not exist.
+    #[error("--interface: found {0:?}, expected a network interface of this machine")]
     NoInterface(String),
     /// This process may not capture packets.
+    #[error("packets cannot be captured without the capability CAP_NET_RAW")]
     NotAllowed,
     /// A system call failed.
+    #[error("packets cannot be captured: {0}")]
     System(io::Error),
 }
 
@@ -167,20 +169,3 @@ impl TapError {
         }
     }
 }
-
-impl fmt::Display for TapError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoInterface(interface) => write!(
-                formatter,
-                "--interface: found {interface:?}, expected a network interface of this machine"
-            ),
-            Self::NotAllowed => {
-                formatter.write_str("packets cannot be captured without the capability CAP_NET_RAW")
-            }
-            Self::System(error) => write!(formatter, "packets cannot be captured: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for TapError {}

@@ -3,11 +3,10 @@
 use std::io;
 
 use weir_http::Protocol;
-use weir_net::{Driver, Endpoint, Slot, Wait};
+use weir_net::{Driver, Slot, Wait};
 use weir_schedule::Shard;
 
 use super::{BATCH, LoadThread};
-use crate::Stop;
 use crate::clock::now_ns;
 use crate::connections::{Connections, Phase};
 use crate::in_flight::InFlight;
@@ -15,49 +14,42 @@ use crate::recorder::{Opened, Recorder};
 use crate::wait::WaitStrategy;
 use crate::window::Window;
 use crate::workload::{UserId, Workload};
+use crate::{Prepared, Stop};
 
 /// The longest wait between two looks at the clock while connections are opened.
 const MAX_WAIT_NS: u64 = 20_000_000;
 
-/// The parts of a thread.
-pub(crate) struct Parts<D> {
-    pub(crate) driver: D,
-    /// Endpoints of the connections to each target, in turn.
-    pub(crate) endpoints: Vec<Vec<Endpoint>>,
-    /// Whether a connection carries more than one request.
-    pub(crate) keep_alive: bool,
-    /// How many requests a connection carries at a time.
-    pub(crate) depth: usize,
-    /// Whether a request may be sent again.
-    pub(crate) retries: bool,
-    pub(crate) connections: usize,
-    pub(crate) shard: Shard,
-    pub(crate) timeout_ns: u64,
-    pub(crate) workload: Workload,
-    pub(crate) recorder: Recorder,
-    pub(crate) wait: WaitStrategy,
-}
-
 impl<D: Driver, P: Protocol> LoadThread<D, P> {
-    pub(crate) fn new(parts: Parts<D>) -> Self {
-        let joins = parts.depth > 1 && parts.workload.is_open();
+    /// Returns a thread with closed connections.
+    pub(crate) fn new(
+        prepared: &Prepared,
+        shard: Shard,
+        driver: D,
+        workload: Workload,
+        recorder: Recorder,
+    ) -> Self {
+        let plan = &prepared.plan;
+        let count = shard.count(plan.load.connections() as u64) as usize;
+        let timeout_ns = (plan.timeout_s * 1e9).round() as u64;
+        let joins = plan.pipeline > 1 && workload.is_open();
+        let endpoints = prepared.endpoints.clone();
         Self {
-            driver: parts.driver,
+            driver,
             protocol: P::default(),
             connections: Connections::new(
-                parts.connections,
-                parts.endpoints,
-                parts.shard,
-                parts.timeout_ns,
-                parts.keep_alive,
+                count,
+                endpoints,
+                shard,
+                timeout_ns,
+                plan.keeps_connections(),
                 joins,
             ),
-            in_flight: InFlight::new(parts.connections, parts.depth, parts.timeout_ns),
-            workload: parts.workload,
-            recorder: parts.recorder,
+            in_flight: InFlight::new(count, plan.pipeline, timeout_ns),
+            workload,
+            recorder,
             window: Window::before(),
-            wait: parts.wait,
-            retries: parts.retries,
+            wait: WaitStrategy::of(plan),
+            retries: plan.retries(),
         }
     }
 

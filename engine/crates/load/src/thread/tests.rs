@@ -1,22 +1,24 @@
 //! A load thread whose connections never see the network: tests pass bytes and moments to it.
 #![allow(clippy::unwrap_used)]
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 
 use weir_http::Http1;
 use weir_net::{Backend, EpollDriver};
-use weir_plan::{Method, Plan};
+use weir_plan::Plan;
 use weir_record::{Event, Slowest};
 use weir_schedule::Shard;
 
 use super::*;
+use crate::Prepared;
 use crate::clock::unix_ns;
 use crate::collect::Message;
 use crate::recorder::{First, KernelClock, Pool, Tally};
 use crate::workload::{Demand, Requests};
 
-const TIMEOUT_NS: u64 = 1_000_000;
+/// The timeout of a plan that sets none.
+const TIMEOUT_NS: u64 = 2_000_000_000;
 
 struct Fixture {
     thread: LoadThread<EpollDriver, Http1>,
@@ -29,37 +31,20 @@ struct Fixture {
 /// Starts a closed load until the first failure. Each user's request waits for its connection.
 fn started(connections: usize) -> Fixture {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address: SocketAddr = listener.local_addr().unwrap();
+    let address = listener.local_addr().unwrap();
     let plan = Plan::from_json(&format!(
         r#"{{"schema": 1, "target": "http://{address}/", "duration_s": 10, "load": {{"closed": {{"connections": {connections}}}}}}}"#
     ));
+    let prepared = Prepared::new(plan.unwrap()).unwrap();
     let mut driver = EpollDriver::new(connections).unwrap();
-    let request = vec![b"GET / HTTP/1.1\r\n\r\n".to_vec()];
-    let right = Box::new(std::array::from_fn(|status| status == 200));
-    let size = (connections, 1, Shard::WHOLE);
-    let requests = Requests::new(request, Vec::new(), right, &mut driver, size, Method::Get);
+    let requests = Requests::new(&prepared, Shard::WHOLE, &mut driver).unwrap();
+    let workload = Workload::new(requests, Demand::new(&prepared.plan, Shard::WHOLE));
     let (sender, messages) = channel();
     let slowest = Slowest::new(1);
-    let tally = Tally::new(
-        1_000_000_000,
-        slowest,
-        First::default(),
-        Pool::default(),
-        sender,
-    );
-    let mut thread = LoadThread::new(Parts {
-        driver,
-        endpoints: vec![vec![address.into()]],
-        keep_alive: true,
-        depth: 1,
-        retries: true,
-        connections,
-        shard: Shard::WHOLE,
-        timeout_ns: TIMEOUT_NS,
-        workload: Workload::new(requests, Demand::new(&plan.unwrap(), Shard::WHOLE)),
-        recorder: Recorder::new(tally, None, Some(KernelClock::new()), true),
-        wait: WaitStrategy::Block,
-    });
+    let (first, pool) = (First::default(), Pool::default());
+    let tally = Tally::new(1_000_000_000, slowest, first, pool, sender);
+    let recorder = Recorder::new(tally, None, Some(KernelClock::new()), true);
+    let mut thread = LoadThread::new(&prepared, Shard::WHOLE, driver, workload, recorder);
     let start_ns = now_ns();
     thread.start(start_ns, 10_000_000_000);
     Fixture {

@@ -11,13 +11,14 @@ use weir_schedule::Shard;
 
 use super::{Script, UserId};
 use crate::in_flight::InFlightRequest;
+use crate::{LoadError, Prepared};
 
 /// Copies of a request that are sent together take no more memory than this, or than one of them.
 const COPIES_BYTES: usize = 64 * 1024;
 
 /// A request that was written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Prepared {
+pub(crate) struct WrittenRequest {
     pub(crate) bytes: u32,
     /// Its step of the scenario, or its target.
     pub(crate) part: u32,
@@ -81,12 +82,12 @@ impl Constant {
     }
 
     #[inline(always)]
-    fn write(&mut self, slot: Slot, part: u32, driver: &mut impl Driver) -> Prepared {
+    fn write(&mut self, slot: Slot, part: u32, driver: &mut impl Driver) -> WrittenRequest {
         match self.copies.is_empty() {
             true => driver.send(slot, self.payload),
             false => self.unsent_bytes += self.bytes as usize,
         }
-        Prepared {
+        WrittenRequest {
             bytes: self.bytes,
             part,
             is_head: self.is_head,
@@ -103,36 +104,55 @@ impl Constant {
 }
 
 impl Requests {
-    /// Returns the same request for all users, or one for each of the targets' URLs if there are any. Connections carry up to
-    /// `depth` requests at a time.
+    /// Returns the requests of a thread: a scenario, or the same request for all users, or one for each target.
     pub(crate) fn new(
-        requests: Vec<Vec<u8>>,
-        urls: Vec<String>,
-        right: RightStatuses,
+        prepared: &Prepared,
+        shard: Shard,
         driver: &mut impl Driver,
-        (users, depth, shard): (usize, usize, Shard),
-        method: Method,
-    ) -> Self {
-        let mut constants: Vec<Constant> = requests
-            .into_iter()
-            .map(|request| Constant::new(request, method, depth, driver))
+    ) -> Result<Self, LoadError> {
+        let plan = &prepared.plan;
+        let users = shard.count(plan.load.connections() as u64);
+        if let Some(compiled) = &prepared.scenario {
+            let worker = compiled.worker(shard, plan.seed)?;
+            let users = (0..users).map(|user| compiled.user(shard.index(user), plan.seed));
+            let script = Script::new(
+                compiled,
+                worker,
+                users,
+                plan.pipeline,
+                plan.retries(),
+                driver,
+            );
+            return Ok(Self::Scenario(Box::new(script)));
+        }
+        let right = prepared.right_statuses();
+        let method = plan.request.method;
+        let mut constants: Vec<Constant> = prepared
+            .requests
+            .iter()
+            .map(|request| Constant::new(request.clone(), method, plan.pipeline, driver))
             .collect();
+        let urls = &plan.targets;
         if urls.is_empty() {
-            return Self::Same(constants.swap_remove(0), right);
+            return Ok(Self::Same(constants.swap_remove(0), right));
         }
         let count = urls.len() as u64;
         let target = |user| (shard.index(user) % count) as u32;
         let targets = Targets {
             constants,
-            outcomes: urls.into_iter().map(StepOutcome::new).collect(),
-            targets: (0..users as u64).map(target).collect(),
+            outcomes: urls.iter().cloned().map(StepOutcome::new).collect(),
+            targets: (0..users).map(target).collect(),
         };
-        Self::ByTarget(Box::new(targets), right)
+        Ok(Self::ByTarget(Box::new(targets), right))
     }
 
     /// Sends the next request of a user, on a pipelined connection with [`Self::flush`]. Returns `None` if there is none.
     #[inline(always)]
-    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<Prepared> {
+    pub(crate) fn write(
+        &mut self,
+        user: UserId,
+        driver: &mut impl Driver,
+    ) -> Option<WrittenRequest> {
         let slot = user.slot();
         match self {
             Self::Same(constant, _) => Some(constant.write(slot, 0, driver)),

@@ -9,9 +9,8 @@ use weir_http::{Http1Writer, Sink};
 use weir_net::{Driver, Payload};
 use weir_record::{RequestRecord, StepOutcome};
 use weir_scenario::{Capture, Compiled, Needs, Response, User, Worker};
-use weir_schedule::Shard;
 
-use super::{Prepared, UserId, Wrong};
+use super::{UserId, WrittenRequest, Wrong};
 use crate::in_flight::InFlightRequest;
 
 /// The scenario of a thread's users.
@@ -79,12 +78,12 @@ impl Sink for CaptureSink<'_> {
 impl Script {
     /// Returns the scenario of a thread's users. `worker` is the thread's own.
     pub(crate) fn new(
-        compiled: Arc<Compiled>,
+        compiled: &Arc<Compiled>,
         worker: Worker,
-        driver: &mut impl Driver,
-        (users, depth, shard): (usize, usize, Shard),
-        seed: u64,
+        users: impl Iterator<Item = User>,
+        depth: usize,
         retries: bool,
+        driver: &mut impl Driver,
     ) -> Self {
         let steps: Vec<StepOutcome> = compiled
             .names()
@@ -97,9 +96,9 @@ impl Script {
         Self {
             constants: constants.collect(),
             worker,
-            users: (0..users as u64)
+            users: users
                 .map(|user| ScriptUser {
-                    user: compiled.user(shard.index(user), seed),
+                    user,
                     last_step: None,
                     rendered: Vec::new(),
                     captured: Captured::default(),
@@ -111,12 +110,16 @@ impl Script {
             may_end: compiled.may_end(),
             leaves_on_failure: compiled.leaves_on_failure(),
             steps,
-            compiled,
+            compiled: Arc::clone(compiled),
         }
     }
 
     /// Sends the next request of a user, on a pipelined connection with [`Self::flush`]. Returns `None` if there is none.
-    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<Prepared> {
+    pub(crate) fn write(
+        &mut self,
+        user: UserId,
+        driver: &mut impl Driver,
+    ) -> Option<WrittenRequest> {
         let of_user = &mut self.users[user.index()];
         let before = self.out.len();
         let next = &mut of_user.user;
@@ -144,7 +147,7 @@ impl Script {
             }
             self.out.clear();
         }
-        Some(Prepared {
+        Some(WrittenRequest {
             bytes,
             part: issued.step as u32,
             is_head: issued.is_head,

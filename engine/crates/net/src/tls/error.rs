@@ -5,35 +5,27 @@ use std::fmt;
 use rustls::{CertificateError, Error};
 
 /// Settings that cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The authorities' PEM holds no certificate.
+    #[error("no certificate in PEM")]
     Ca,
     /// The client's PEM holds no certificate.
+    #[error("no certificate in PEM")]
     Certificate,
     /// The key's PEM holds no private key.
+    #[error("no private key in PEM")]
     Key,
     /// The client's certificate and key do not belong together, or are of a kind that is not known.
+    #[error("{0}")]
     Identity(Error),
     /// Neither a name nor an address.
+    #[error("{0:?}")]
     ServerName(String),
     /// The cryptography offers no version of the protocol.
+    #[error("{0}")]
     Provider(Error),
 }
-
-impl fmt::Display for SettingsError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ca | Self::Certificate => formatter.write_str("no certificate in PEM"),
-            Self::Key => formatter.write_str("no private key in PEM"),
-            Self::Identity(error) => write!(formatter, "{error}"),
-            Self::ServerName(name) => write!(formatter, "{name:?}"),
-            Self::Provider(error) => write!(formatter, "{error}"),
-        }
-    }
-}
-
-impl std::error::Error for SettingsError {}
 
 /// Why a connection cannot be used any more.
 #[derive(Debug, Clone, PartialEq)]
