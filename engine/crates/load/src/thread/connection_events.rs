@@ -33,6 +33,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             return self.connections.let_idle(slot);
         }
         if let Some(id) = self.in_flight.first_of(slot) {
+            // It was written on a connection that is lost.
             let request = self.in_flight.get(id);
             let bytes = self
                 .workload
@@ -100,10 +101,10 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// A connection is gone, and its request may be sent again (RFC 9112, section 9.3.1): the connection has carried a response, so that the
-    /// server may have closed it while it was idle; no byte of a response to this request has come; a repetition has the same effect.
-    /// Then the request stays in flight with all its moments, and a new connection is made for it, which has carried no response: so it
-    /// is sent again once at most. Returns whether it is.
+    /// Makes a new connection for the request of a lost one, if the server may not have seen the request (RFC 9112, section 9.3.1). The
+    /// conditions: the connection has carried a response, no byte of a response to this request has come, and its repetition has the same
+    /// effect. The request stays in flight with all its moments until it is sent again. The new connection has carried no response, so
+    /// this happens once at most. Returns whether it happens.
     #[cold]
     fn retry(&mut self, slot: Slot, now: u64) -> bool {
         let Some(id) = self.in_flight.first_of(slot).filter(|_| self.retries) else {
