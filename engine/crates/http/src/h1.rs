@@ -264,7 +264,7 @@ impl Http1 {
 impl PartialHead {
     /// Returns whether the end of a head has come since the last try, or the head has doubled.
     fn is_worth_a_try(&mut self) -> bool {
-        // An empty line may begin up to two bytes before what was searched: LF CR | LF.
+        // An empty line may begin up to two bytes before the unsearched ones: LF CR | LF.
         let from = self.searched.saturating_sub(2);
         let has_end = memchr::memchr_iter(b'\n', &self.bytes[from..]).any(|at| {
             let rest = &self.bytes[from + at + 1..];

@@ -7,7 +7,7 @@ pub trait Protocol: Default {
     /// Its name in plans and records.
     const NAME: &'static str;
 
-    /// What it knows of one connection. The default is a connection on which nothing has come.
+    /// Its state of one connection. The default is a connection without received bytes.
     type State: Default;
 
     /// Takes received bytes up to the end of the response to the connection's oldest request. `to_head` says that the request

@@ -301,9 +301,7 @@ impl Collector<'_> {
         };
         let mut ends = Vec::new();
         while ends.len() < starts.len() {
-            let message = self
-                .inbox
-                .recv_timeout(Duration::from_nanos(CHECK_INTERVAL_NS));
+            let message = self.receive()?;
             let now = moment();
             if let Some(still_ns) = standstill.check(now) {
                 emit(Record::Event(stood_still(
@@ -312,29 +310,19 @@ impl Collector<'_> {
                 )));
             }
             match message {
-                Ok(Message::Part(part)) => {
+                Some(Message::Part(part)) => {
                     if let Some(interval) = self.take_part(&mut merger, part) {
                         emit_interval(interval, emit);
                     }
                 }
-                Ok(Message::Event(event)) => emit(Record::Event(event)),
-                Ok(Message::Done(end)) => {
+                Some(Message::Event(event)) => emit(Record::Event(event)),
+                Some(Message::Done(end)) => {
                     for interval in merger.thread_ended(end.intervals) {
                         emit_interval(interval, emit);
                     }
                     ends.push(*end);
                 }
-                Ok(Message::Failed(error)) => {
-                    self.stop.request(weir_record::StopReason::Input);
-                    return Err(error);
-                }
-                Ok(Message::Opened(_)) => {}
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(LoadError::System(std::io::Error::other(
-                        "a load thread is gone",
-                    )));
-                }
+                Some(Message::Opened(_) | Message::Failed(_)) | None => {}
             }
         }
         let cpu_ns = moment().cpu_ns - begun.cpu_ns;
@@ -361,27 +349,35 @@ impl Collector<'_> {
         }
     }
 
+    /// Waits a moment for a message of a load thread.
+    ///
+    /// # Errors
+    /// When a load thread has failed, which stops the others.
+    fn receive(&self) -> Result<Option<Message>, LoadError> {
+        let interval = Duration::from_nanos(CHECK_INTERVAL_NS);
+        match self.inbox.recv_timeout(interval) {
+            Ok(Message::Failed(error)) => {
+                self.stop.request(weir_record::StopReason::Input);
+                Err(error)
+            }
+            Ok(message) => Ok(Some(message)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                let problem = std::io::Error::other("a load thread is gone");
+                Err(LoadError::System(problem))
+            }
+        }
+    }
+
     fn wait_until_open(&self, threads: usize) -> Result<u64, LoadError> {
         let mut connected = 0;
         let mut first_failure = None;
         let mut opened = 0;
         while opened < threads {
-            match self.inbox.recv() {
-                Ok(Message::Opened(thread)) => {
-                    opened += 1;
-                    connected += thread.connected;
-                    first_failure = first_failure.or(thread.first_failure);
-                }
-                Ok(Message::Failed(error)) => {
-                    self.stop.request(weir_record::StopReason::Input);
-                    return Err(error);
-                }
-                Ok(_) => {}
-                Err(_) => {
-                    return Err(LoadError::System(std::io::Error::other(
-                        "a load thread is gone",
-                    )));
-                }
+            if let Some(Message::Opened(thread)) = self.receive()? {
+                opened += 1;
+                connected += thread.connected;
+                first_failure = first_failure.or(thread.first_failure);
             }
         }
         if connected == 0 && !self.stop.is_requested() {

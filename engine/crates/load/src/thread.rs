@@ -121,7 +121,9 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     /// Returns whether the whole load is done.
     #[inline]
     fn is_complete(&self) -> bool {
-        self.in_flight.len() == 0 && self.connections.parked() == 0 && self.workload.is_exhausted()
+        self.in_flight.len() == 0
+            && self.connections.parked() == 0
+            && self.workload.demand.is_exhausted()
     }
 
     /// Sends due requests, starts users, and fires timeouts. Returns whether anything was due.
@@ -156,7 +158,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             self.send(slot, intended_ns, now_ns());
             sent = true;
         }
-        while self.workload.queued() > 0 {
+        while self.workload.demand.queue() > 0 {
             let Some(slot) = self.connections.next_with_room() else {
                 break;
             };

@@ -41,7 +41,7 @@ pub(crate) enum Woken {
 /// Requests and demand of a thread's shard of the load.
 pub(crate) struct Workload {
     requests: Requests,
-    demand: Demand,
+    pub(crate) demand: Demand,
     start_ns: u64,
 }
 
@@ -168,36 +168,10 @@ impl Workload {
         }
     }
 
-    /// Nothing is sent any more.
-    pub(crate) fn end(&mut self) {
-        self.demand.end();
-    }
-
-    /// Returns whether no request is to be sent, and none will be.
-    #[inline]
-    pub(crate) fn is_exhausted(&self) -> bool {
-        self.demand.is_exhausted()
-    }
-
-    /// Returns how many requests are due and not sent.
-    pub(crate) fn queued(&self) -> u64 {
-        self.demand.queue()
-    }
-
     /// Returns the intended start of the oldest arrival that is due and not taken.
     pub(crate) fn oldest_queued_ns(&self) -> Option<u64> {
         let due_ns = self.demand.oldest_of_queue_ns()?;
         Some(self.start_ns + due_ns)
-    }
-
-    /// Returns whether a user is there when the clock starts.
-    pub(crate) fn is_present(&self, user: UserId) -> bool {
-        self.demand.is_present(user)
-    }
-
-    /// Returns how many of `connections` the start of the load needs, at least one.
-    pub(crate) fn needed_at_start(&self, connections: usize) -> usize {
-        self.demand.needed_at_start(connections)
     }
 
     /// Returns whether users have a time of their own.

@@ -23,8 +23,8 @@ use crate::{Backend, Driver, Endpoint, Event, Payload, Slot, Wait};
 
 /// Large enough that most responses come in one piece, small enough to stay in the cache.
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// Reads of one connection in a row, 1 MB: a server that sends faster than its responses are understood must not keep its thread from
-/// the clock and from the others.
+/// Successive reads of one connection, 1 MB. So a server that sends faster than the thread decodes cannot keep the thread from its timers
+/// and other connections.
 const READS_IN_A_ROW: u32 = 16;
 /// Events taken at once.
 const EVENTS: usize = 256;
@@ -46,13 +46,13 @@ enum State {
 struct Socket {
     descriptor: OwnedFd,
     state: State,
-    /// Whether an edge has told that the peer closed its side, though what it sent before may not have been read.
+    /// Whether an edge has reported that the peer closed its side. Bytes from before may still be unread.
     is_ending: bool,
-    /// What the kernel has not taken yet.
+    /// Bytes that the kernel has not taken yet.
     unsent: Option<Unsent>,
 }
 
-/// What is left to send, and where it begins.
+/// Bytes that are left to send, and where they begin.
 #[derive(Debug)]
 enum Unsent {
     Payload(Payload, u32),
@@ -87,9 +87,9 @@ pub struct EpollDriver {
     failures: Vec<(Slot, u32, Errno)>,
     buffer: Vec<u8>,
     received: usize,
-    /// Whether the kernel stamps what comes.
+    /// Whether the kernel stamps received packets.
     stamps: bool,
-    /// Its stamp of what the buffer holds.
+    /// Its stamp of the bytes in the buffer.
     received_at: Option<u64>,
 }
 
@@ -244,7 +244,7 @@ impl Driver for EpollDriver {
 }
 
 impl EpollDriver {
-    /// Takes what comes next: more of a socket that may have more, an event of epoll, a socket that had its turn, a failed send.
+    /// Returns the next completion: of a socket that may have more bytes, of epoll, of a postponed socket, or of a failed send.
     #[inline]
     fn advance(&mut self) -> Option<Completion> {
         loop {
@@ -315,7 +315,7 @@ impl EpollDriver {
         Some(Completion::Connected(slot))
     }
 
-    /// Empties a slot. What was seen of its connection is out of date.
+    /// Empties a slot. Earlier events of its connection are out of date.
     fn give_up(&mut self, slot: Slot) -> Option<Socket> {
         let place = &mut self.places[slot as usize];
         place.generation = place.generation.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! When the kernel received what is read: stamps that it takes of packets, in the messages of control beside their bytes.
+//! The kernel's stamps of received packets, which arrive as control messages beside the bytes.
 //!
 //! Words: a *stamp* is the time of day (CLOCK_REALTIME) at which the kernel took a packet from the network, before TCP saw it. TCP
 //! reports the stamp of the last packet of which a read had bytes. A read of a stream's end has none.
@@ -29,7 +29,7 @@ pub struct Stamping {
 }
 
 impl Stamping {
-    /// Has the kernel stamp what it receives, and sees that it does.
+    /// Makes the kernel stamp received packets, and checks that it does.
     ///
     /// # Errors
     /// When it refuses, or does not do it.

@@ -1,8 +1,8 @@
 //! io_uring: the fast back end, where the kernel and the container allow it (Linux 6.1 and later).
 //!
-//! Hot path. Rules for a request on an open connection: no system call of its own. Sends are gathered and submitted together by
-//! the next wait, which also brings all responses that have come; receiving is asked for once for each connection and goes on by
-//! itself into buffers that all connections share. A send that worked is not reported.
+//! Hot path. Rules for a request on an open connection: no system call of its own. The next wait submits all gathered sends, and returns
+//! all responses that have come. Each connection requests receiving once; the kernel then fills buffers that all connections share. A
+//! successful send is not reported.
 
 mod ring;
 
@@ -25,7 +25,7 @@ const SMALL_BYTES: usize = 16 * 1024;
 const MAX_SEND_BYTES: usize = u32::MAX as usize;
 const GENERATION_BITS: u32 = 30;
 
-/// What a completion is of.
+/// The operation of a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Connect = 0,
@@ -59,14 +59,14 @@ pub struct UringDriver {
     ring: Ring,
     places: Vec<Place>,
     payloads: Vec<&'static [u8]>,
-    /// Memory for the bytes of one request, by slot; as long as the highest slot that sent some. Cells, since the kernel may still
-    /// read what was sent before: a response can come before its request was taken, and then the connection is closed.
+    /// Memory for the bytes of one request, by slot, up to the highest slot that has sent any. Cells, because the kernel may still read
+    /// the last request: a response can come before the kernel has taken its request, and then the connection is closed.
     once: Vec<&'static [Cell<u8>]>,
-    /// Descriptors that requests which are not submitted yet may name: closed after the next submission.
+    /// Descriptors that unsubmitted entries may name. They are closed after the next submission.
     closing: Vec<OwnedFd>,
     lingering: Lingering,
     failures: Vec<(Slot, u32, Errno)>,
-    /// Whether the kernel stamps what comes.
+    /// Whether the kernel stamps received packets.
     stamps: bool,
     /// Where the last `Received` is.
     received: Option<Incoming>,
@@ -133,12 +133,9 @@ impl Driver for UringDriver {
         let bytes = self.payloads[payload.0 as usize];
         socket.has_unsent = bytes.len() > SMALL_BYTES;
         let tag = tag(Operation::Send, slot, *generation);
-        self.ring.send(
-            socket.descriptor.as_fd(),
-            Outgoing::Payload(bytes),
-            tag,
-            socket.has_unsent,
-        );
+        let descriptor = socket.descriptor.as_fd();
+        self.ring
+            .send(descriptor, Outgoing::Payload(bytes), tag, socket.has_unsent);
     }
 
     #[inline]
@@ -164,12 +161,9 @@ impl Driver for UringDriver {
         }
         socket.has_unsent = bytes.len() > SMALL_BYTES;
         let tag = tag(Operation::Send, slot, *generation);
-        self.ring.send(
-            socket.descriptor.as_fd(),
-            Outgoing::Once(memory),
-            tag,
-            socket.has_unsent,
-        );
+        let descriptor = socket.descriptor.as_fd();
+        self.ring
+            .send(descriptor, Outgoing::Once(memory), tag, socket.has_unsent);
     }
 
     fn send_bytes(&mut self, slot: Slot, bytes: &[u8]) {
@@ -306,7 +300,7 @@ impl UringDriver {
         }
     }
 
-    /// Empties a slot. What is still under way of its connection is out of date.
+    /// Empties a slot. Later completions of its connection are out of date.
     fn give_up(&mut self, slot: Slot) -> Option<Socket> {
         let place = &mut self.places[slot as usize];
         place.generation = next_generation(place.generation);

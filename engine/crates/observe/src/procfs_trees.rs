@@ -148,10 +148,7 @@ impl ProcfsTrees {
         for index in 0..self.trees.len() {
             let extras = self.extras(index, sweep);
             self.trees[index].read_cgroup_cpu(&mut self.procfs);
-            let processes = self
-                .processes
-                .iter()
-                .filter(|process| process.tree == index);
+            let processes = of_tree(&self.processes, index);
             groups.push(self.trees[index].sum(processes, extras));
         }
         Ok(())
@@ -322,10 +319,7 @@ impl ProcfsTrees {
         }
         if sweep.depth.slow {
             let tree = &self.trees[index];
-            let processes = self
-                .processes
-                .iter()
-                .filter(|process| process.tree == index);
+            let processes = of_tree(&self.processes, index);
             let alive = processes.flat_map(|process| process.threads.pools());
             extras.threads_by_state = Some(tree.pools.times(alive));
             extras.network = self.network(index, sweep);
@@ -337,11 +331,7 @@ impl ProcfsTrees {
     fn memory(&mut self, index: usize, sweep: &mut Sweep<'_>) -> Option<Memory> {
         let tree = &self.trees[index];
         let mut sum = Memory::default();
-        for process in self
-            .processes
-            .iter()
-            .filter(|process| process.tree == index)
-        {
+        for process in of_tree(&self.processes, index) {
             if !tree.has_alive(process) {
                 continue;
             }
@@ -363,10 +353,7 @@ impl ProcfsTrees {
     fn network(&mut self, index: usize, sweep: &Sweep<'_>) -> Option<Network> {
         let (tree, procfs) = (&mut self.trees[index], &mut self.procfs);
         let open = tree.network.take();
-        let mut processes = self
-            .processes
-            .iter()
-            .filter(|process| process.tree == index);
+        let mut processes = of_tree(&self.processes, index);
         let pid = processes.find(|process| tree.has_alive(process))?.pid;
         let link = procfs.link(format_args!("{pid}/ns/net")).ok()?;
         if link == sweep.own_network {
@@ -381,4 +368,8 @@ impl ProcfsTrees {
         };
         tree.network.insert(open).read(procfs, pid)
     }
+}
+
+fn of_tree(processes: &[ObservedProcess], tree: usize) -> impl Iterator<Item = &ObservedProcess> {
+    processes.iter().filter(move |process| process.tree == tree)
 }

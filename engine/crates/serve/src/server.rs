@@ -3,7 +3,7 @@
 //! Hot path (null): one `recv` and one `send` per readable connection, also for pipelined requests. It does not allocate: it parses requests
 //! in the receive buffer, and reuses a connection's output buffer. One `epoll_wait` serves all ready connections.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -65,20 +65,11 @@ impl<'a> Server<'a> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let began = Instant::now();
         let delayed = DelayedResponses::new(began)?;
-        epoll::add(
-            &epoll,
-            listener,
-            EventData::new_u64(LISTENER),
-            EventFlags::IN,
-        )?;
-        epoll::add(
-            &epoll,
-            &delayed.timer,
-            EventData::new_u64(TIMER),
-            EventFlags::IN | EventFlags::ET,
-        )?;
+        add(&epoll, listener, LISTENER, EventFlags::IN)?;
+        let edge = EventFlags::IN | EventFlags::ET;
+        add(&epoll, &delayed.timer, TIMER, edge)?;
         if let Some(watch) = watch {
-            epoll::add(&epoll, watch, EventData::new_u64(WATCH), EventFlags::IN)?;
+            add(&epoll, watch, WATCH, EventFlags::IN)?;
         }
         Ok(Self {
             listener,
@@ -158,12 +149,7 @@ impl<'a> Server<'a> {
             // A response is one write, which Nagle's algorithm could only delay.
             let _ = sockopt::set_tcp_nodelay(&socket, true);
             let slot = self.free.pop().unwrap_or(self.connections.len());
-            epoll::add(
-                &self.epoll,
-                &socket,
-                EventData::new_u64(slot as u64),
-                READABLE,
-            )?;
+            add(&self.epoll, &socket, slot as u64, READABLE)?;
             self.generation = self.generation.wrapping_add(1);
             let connection = Some(Connection::new(socket, self.generation, READABLE));
             match self.connections.get_mut(slot) {
@@ -200,8 +186,7 @@ impl<'a> Server<'a> {
             drop(connection);
             self.free.push(slot);
             if std::mem::take(&mut self.accepting_paused) {
-                let data = EventData::new_u64(LISTENER);
-                epoll::add(&self.epoll, self.listener, data, EventFlags::IN)?;
+                add(&self.epoll, self.listener, LISTENER, EventFlags::IN)?;
             }
             return Ok(());
         }
@@ -366,6 +351,10 @@ impl<'a> Server<'a> {
         }
         Ok(())
     }
+}
+
+fn add(epoll: &OwnedFd, source: impl AsFd, token: u64, flags: EventFlags) -> Result<(), Errno> {
+    epoll::add(epoll, source, EventData::new_u64(token), flags)
 }
 
 /// Writes a delayed response or its fault. Returns false if the connection must close.

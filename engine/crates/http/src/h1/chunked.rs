@@ -20,7 +20,7 @@ enum Place {
 /// The state of one chunked body: 24 bytes, whatever the body's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chunked {
-    /// The chunk's size while it is read, then what is left of it.
+    /// The chunk's size while it is read, then its missing bytes.
     left: u64,
     /// Bytes of extensions and trailers so far, which are limited.
     overhead: u32,
@@ -38,7 +38,7 @@ impl Chunked {
         }
     }
 
-    /// Takes bytes; gives how many belong to the body and whether that is its end.
+    /// Takes bytes. Returns how many belong to the body, and whether the body has ended.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],

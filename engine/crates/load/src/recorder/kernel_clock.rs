@@ -9,7 +9,7 @@ use crate::clock::{now_ns, unix_ns};
 
 /// Readings of which the tightest is taken: the first ones find cold caches, and any may be interrupted.
 const READINGS: usize = 8;
-/// By how much two readings of what has not changed may miss each other: each clock counts in nanoseconds, rounded down.
+/// Maximum distance of two readings of an unchanged offset: each clock counts in nanoseconds, rounded down.
 const ROUNDING_NS: i64 = 2;
 
 /// How far the time of day lies ahead of CLOCK_MONOTONIC: somewhere in a range.

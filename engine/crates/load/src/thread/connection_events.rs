@@ -221,7 +221,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     /// The first failure ends the load: nothing later belongs to it.
     #[cold]
     pub(super) fn end_load(&mut self, now: u64) {
-        self.workload.end();
+        self.workload.demand.end();
         self.window.end(now);
     }
 

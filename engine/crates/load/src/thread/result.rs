@@ -57,7 +57,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         let may_be_absent = self.workload.may_have_absent_users();
         let requests = self.connections.requests();
         let requests = requests.filter(|&requests| requests > 0 || !may_be_absent);
-        let unsent = self.connections.parked() + self.workload.queued();
+        let unsent = self.connections.parked() + self.workload.demand.queue();
         let recorder = self.recorder;
         let mut tally = recorder.tally;
         tally.complete_clocks();
@@ -112,7 +112,10 @@ pub(super) fn gauges<S: Default>(
         workload.oldest_queued_ns(),
     ];
     let oldest_ns = moments.into_iter().flatten().min().unwrap_or(u64::MAX);
-    let (in_flight, queued) = (in_flight.len(), connections.parked() + workload.queued());
+    let (in_flight, queued) = (
+        in_flight.len(),
+        connections.parked() + workload.demand.queue(),
+    );
     move |at_ns| Gauges {
         in_flight,
         queued,

@@ -58,7 +58,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     pub(crate) fn open(&mut self, stop: &Stop) -> io::Result<Opened> {
         let mut next: Slot = 0;
         let count = match self.connections.keep_alive {
-            true => self.workload.needed_at_start(self.connections.len()) as Slot,
+            true => self.workload.demand.needed_at_start(self.connections.len()) as Slot,
             false => 1,
         };
         while (next < count || self.connections.connecting() > 0) && !stop.is_requested() {
@@ -85,7 +85,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         let interval_end_ns = self.recorder.tally.interval_end_ns();
         self.window.start(start_ns, duration_ns, interval_end_ns);
         for slot in 0..self.connections.len() as Slot {
-            let is_present = self.workload.is_present(UserId::on(slot));
+            let is_present = self.workload.demand.is_present(UserId::on(slot));
             match self.connections.phase(slot) {
                 Phase::Closed if is_present && !self.connections.keep_alive => {
                     self.connections.let_idle(slot);

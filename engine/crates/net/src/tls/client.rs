@@ -32,7 +32,7 @@ pub struct Settings {
     pub resumption: bool,
 }
 
-/// What the connections of one thread share. Not to be shared by threads: they would wait for one another's sessions.
+/// The parts that the connections of one thread share. Threads do not share it: they would wait for one another's sessions.
 #[derive(Debug, Clone)]
 pub struct Client {
     config: Arc<ClientConfig>,

@@ -1,4 +1,4 @@
-//! What can be wrong with settings and with a connection, in words for the person who asked for the load.
+//! Errors in settings and connections, in words for the user.
 
 use std::fmt;
 

@@ -8,7 +8,7 @@ use rustls::{ClientConfig, ClientConnection, Error};
 
 use super::TlsError;
 
-/// What came of bytes.
+/// The result of received bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Fed {
     /// The handshake is over with these bytes.
@@ -46,7 +46,7 @@ impl Session {
         self.connection.is_handshaking()
     }
 
-    /// Takes bytes that came and adds what they mean to `plaintext`. There may be bytes to be sent after it, also after an error.
+    /// Decrypts received bytes, and appends the result to `plaintext`. There may be bytes to send afterwards, also after an error.
     ///
     /// # Errors
     /// When the server is not trusted, refuses, or does not speak TLS. The connection cannot be used any more.

@@ -1,9 +1,9 @@
 //! The ring and the memory it shares with the kernel.
 //!
-//! What makes it sound: everything the kernel may read or write later is never freed. What is sent is `'static`, and in cells where it is
-//! written over; the receive buffers and their ring are leaked (the engine makes one of these for each load thread, once), and so is the
-//! memory of what is sent in order, which is used again when the kernel has said that it is done with it. Descriptors may be closed or reused
-//! at any time: the kernel then works on another file or none, which is wrong and not unsafe; the driver sees to it.
+//! Soundness: memory that the kernel may read or write later is never freed. Sent bytes are `'static`, in cells if they are overwritten.
+//! The receive buffers and their ring are leaked; the engine makes one ring for each load thread, once. The memory of ordered sends is
+//! leaked too, and reused after their completions. A descriptor may be closed or reused at any time. The kernel then works on another
+//! file or none, which is wrong but not unsafe; the driver prevents it.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -151,7 +151,7 @@ impl Ring {
         );
     }
 
-    /// From here on buffers are filled with messages: what the kernel says beside the bytes, and the bytes.
+    /// From here on the kernel fills buffers with messages: its control data, then the bytes.
     pub(super) fn receive_messages(&mut self) {
         // SAFETY: a head of zeros is one without an address, without pieces and without control.
         let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -225,8 +225,8 @@ impl Ring {
     /// fails with the error.
     fn push(&mut self, entry: Entry) {
         for _ in 0..MAX_SUBMIT_ATTEMPTS {
-            // SAFETY: the entry's memory is static or the ring's own, as the module says. What is sent once is not changed or
-            // moved before its completion: only then its number is free.
+            // SAFETY: the entry's memory is static or the ring's own, as the module says. Bytes that are sent once are neither changed
+            // nor moved before their completion, which frees their number.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return;
             }
@@ -323,7 +323,7 @@ impl Ring {
         }
     }
 
-    /// The next of what has completed.
+    /// Returns the next completion.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Completed> {
         let completed = self.completed.get(self.position).copied()?;
@@ -331,7 +331,7 @@ impl Ring {
         Some(completed)
     }
 
-    /// What is in a buffer of which so many bytes were filled.
+    /// Returns the content of a buffer with so many filled bytes.
     #[inline]
     pub(super) fn incoming(&self, buffer: u16, filled: usize) -> Incoming {
         match self.message {
