@@ -45,7 +45,7 @@ fn smallest_plan_has_documented_defaults() {
     assert_eq!(plan.backend, Backend::Auto);
     assert_eq!(plan.check.status, None);
     assert_eq!(plan.load.connections(), 20);
-    assert!(plan.keep_alive);
+    assert!(plan.keep_alive && plan.retry && !plan.all_addresses);
     assert_eq!(plan.pipeline, 1);
     assert!(plan.local_addresses.is_empty());
     assert_eq!((plan.unix, plan.tls, plan.request_log), (None, None, None));

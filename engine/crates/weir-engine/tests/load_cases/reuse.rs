@@ -221,7 +221,7 @@ fn timeout_of_a_request_that_is_sent_again_counts_from_its_first_attempt() {
         }
         while read() {}
     });
-    let plan = with(with_requests(closed(address, 1), 2), "timeout_s", 0.1);
+    let plan = with(with_requests(closed(address, 1), 2), "timeout_s", 1.0);
     let run = Run::of(&plan);
     assert_eq!((run.requests("ok"), run.requests("retried")), (1, 1));
     run.assert_only_error("timeout");

@@ -69,7 +69,10 @@ fn with_all_addresses_connections_take_them_in_turn() {
     };
     let target = format!("http://localhost:{}/", address.port());
     for all in [true, false] {
-        let plan = with(closed(address, 6), "target", target.as_str());
+        // Every user has its requests, however slow the machine is.
+        let users = json!({"closed": {"users": 6, "loops": 2}});
+        let plan = with(with(closed(address, 6), "load", users), "duration_s", 20.0);
+        let plan = with(plan, "target", target.as_str());
         let run = Run::of(&with(with(plan, "threads", 2), "all_addresses", all));
         run.assert_all_ok();
         let mut used = counts.each_ref().map(|one| one.swap(0, Ordering::Relaxed));
