@@ -133,6 +133,14 @@ def test_requests_that_wait_for_no_answer_are_pipelined() -> None:
         ),
         (LoadSpec(user=("a", "b"), scenario={}), "--user: found together with --scenario"),
         (LoadSpec(urls=("unix:/a",), kernel_timestamps=True), "--kernel-timestamps: found with 'unix:/a'"),
+        (
+            LoadSpec(urls=("unix:/a",), all_addresses=True),
+            "--all-addresses: found together with unix:/a, expected a host",
+        ),
+        (
+            LoadSpec(connect_to="[::1]:1", all_addresses=True),
+            "--all-addresses: found together with --connect-to, expected",
+        ),
     ],
 )
 def test_settings_that_contradict_each_other_are_named(spec: LoadSpec, problem: str) -> None:

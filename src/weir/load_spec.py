@@ -28,8 +28,8 @@ MAX_DURATION_S = 3600.0
 MAX_PIPELINE = 1024
 _MAX_UNANSWERED = 1_000_000
 _PLAN_OPTIONS = (
-    "timeout_s", "keep_alive", "pipeline", "kernel_timestamps", "requests", "until_first_failure", "seed", "scenario",
-    "threads", "cpus",
+    "timeout_s", "keep_alive", "retry", "pipeline", "all_addresses", "kernel_timestamps", "requests",
+    "until_first_failure", "seed", "scenario", "threads", "cpus",
 )  # fmt: skip
 
 
@@ -185,6 +185,14 @@ class LoadSpec:
         const=False, key="load.keep_alive",
         key_help="`true`: a connection carries one request after another. `false`: each request opens a connection.",
     )  # fmt: skip
+    retry: bool = _setting(
+        True, "--no-retry",
+        "Count a request as failed if the server closes its reused connection before a response. "
+        "Default: send a GET, HEAD, OPTIONS, PUT or DELETE once more.",
+        const=False, key="load.retry",
+        key_help="`true`: if the server closes a reused connection before a response, weir sends the request once more, "
+                 "unless the method is POST or PATCH. `false`: the request counts as failed.",
+    )  # fmt: skip
     pipeline: int = _setting(
         1, "--pipeline",
         "Maximum number of unanswered requests on a connection (HTTP/1.1 pipelining), from 1 to 1024. Default: 1.",
@@ -193,6 +201,10 @@ class LoadSpec:
     connect_to: str | None = _setting(
         None, "--connect-to", "Connect to this address instead of the URL's host.", metavar="HOST:PORT",
         read=parsing.parse_endpoint,
+    )  # fmt: skip
+    all_addresses: bool = _setting(
+        False, "--all-addresses",
+        "Connect to all addresses of the URL's host that accept connections, in turn. Default: to the first of them.",
     )  # fmt: skip
     bind: tuple[str, ...] = _setting(
         (), "--bind",
@@ -263,6 +275,7 @@ class LoadSpec:
         self._check_scenario(names)
         self.check_pipeline(load, names)
         self._check_kernel_timestamps(names)
+        self._check_all_addresses(names)
         return LoadPlan(
             request=Request(self.method or self._usual_method, self.urls[0], self.headers, self.body),
             load=load,
@@ -441,6 +454,13 @@ class LoadSpec:
         if self.kernel_timestamps and url is not None:
             name, expected = names["kernel_timestamps"], "expected a target over TCP: only packets have timestamps"
             raise UsageError(f"{name}: found with {url!r}, {expected}", hint=f"omit {name}")
+
+    def _check_all_addresses(self, names: "Names") -> None:
+        fixed = [url for url in self.urls if url.startswith("unix:")]
+        fixed += [] if self.connect_to is None else [names["connect_to"]]
+        if self.all_addresses and fixed:
+            expected = "expected a host whose addresses weir looks up"
+            raise _error(names, "all_addresses", f"found together with {fixed[0]}, {expected}")
 
 
 Names = Mapping[str, str]

@@ -79,7 +79,7 @@ def test_the_command_lines_of_articles_are_loads(line: str, connections: int, la
 
 
 def test_the_plan_is_that_of_the_native_command_line() -> None:
-    native = LoadSpec(urls=(URL,), connections=64, duration_s=3.0).to_plan()
+    native = LoadSpec(urls=(URL,), connections=64, duration_s=3.0, retry=False).to_plan()
     assert wrk(f"-t1 -c64 -d3s {URL}").plan.to_json() == native.to_json()
 
 
@@ -156,9 +156,9 @@ def test_a_wrong_command_line_is_told_and_has_wrks_exit_code(tool: str, line: st
 @pytest.mark.parametrize(
     ("line", "native"),
     [
-        (f"-t1 {URL}", f"weir load {URL} -c 10 -d 10s"),
-        (f"-t1 -c5 -d1m -T3 -H 'A: b c' {URL}", f"weir load {URL} -c 5 -d 1m -H 'A: b c' --timeout 3s"),
-        ("-t1 https://h/", "weir load https://h/ -c 10 -d 10s --insecure"),
+        (f"-t1 {URL}", f"weir load {URL} -c 10 -d 10s --no-retry"),
+        (f"-t1 -c5 -d1m -T3 -H 'A: b c' {URL}", f"weir load {URL} -c 5 -d 1m -H 'A: b c' --timeout 3s --no-retry"),
+        ("-t1 https://h/", "weir load https://h/ -c 10 -d 10s --no-retry --insecure"),
     ],
 )
 def test_the_native_command_line_does_the_same(line: str, native: str) -> None:

@@ -3,9 +3,11 @@
 import json
 import shutil
 import socket
+import socketserver
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -139,6 +141,50 @@ def test_a_connection_for_each_request_from_addresses_of_choice(weir: Weir, serv
     result = json.loads(done.stdout)
     assert result["requests"]["failed"] == 0
     assert result["schedule_lag_us"]["min"] > 0
+
+
+@pytest.fixture
+def closing_url() -> Iterator[str]:
+    """Returns the URL of a server that closes each connection after five responses, and does not say so."""
+
+    class FiveResponses(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            for _ in range(5):
+                while (line := self.rfile.readline()) != b"\r\n":
+                    if not line:
+                        return
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), FiveResponses) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_request_on_a_connection_that_the_server_closed_is_sent_again(
+    tmp_path: Path, weir: Weir, closing_url: str
+) -> None:
+    done = weir("load", closing_url, "-c", "2", "-n", "60", "--json", "result.json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "result.json").read_text())
+    requests = result["requests"]
+    assert (requests["intended"], requests["ok"], requests["sent"]) == (60, 60, 60)
+    assert requests["retried"] == pytest.approx(11, abs=1)
+    assert f"  retried  {requests['retried']} requests: the server closed their connections" in done.stdout
+    assert "verdict: suspect" in done.stdout
+    assert "the server closes connections that clients reuse" in done.stdout
+    failing = weir("load", closing_url, "-c", "2", "-n", "60", "--no-retry", "--json", "-")
+    result = json.loads(failing.stdout)
+    assert (result["requests"]["retried"], result["errors"]["reset"] > 0) == (0, True)
+
+
+def test_connections_go_to_all_addresses_of_a_name(weir: Weir, serve: Callable[..., str]) -> None:
+    port = serve("null").rpartition(":")[2]
+    done = weir("load", f"http://localhost:{port}/", "-c", "2", "-d", "200ms", "--all-addresses", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    assert f"localhost: connections go to 127.0.0.1:{port}, because [::1]:{port} accepts none" in done.stderr
 
 
 @pytest.mark.needs("unshare")

@@ -44,6 +44,8 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
         lines += _agents(summary.agents)
     if requests.unanswered or requests.unsent:
         lines.append(f"  at the end  {requests.unanswered:,} unanswered, {requests.unsent:,} due but not sent")
+    if requests.retried:
+        lines.append(f"  retried  {requests.retried:,} requests: the server closed their connections before a response")
     if summary.slowest:
         lines.append("  " + _slowest(summary.slowest[0]))
     if (found := summary.fairness) is not None and found.max != found.min:

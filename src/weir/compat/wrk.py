@@ -122,6 +122,8 @@ def read_command_line(tool: str, words: Sequence[str]) -> WrkFrontEnd:
         rate_rps=float(flags.rate_rps) if tool == "wrk2" else None,
         duration_s=float(flags.duration_s),
         timeout_s=float(flags.timeout_s),
+        # Both tools count a request on a connection that the server closes as a read error.
+        retry=False,
         # Both tools trust every certificate.
         tls_insecure=flags.url.scheme == "https",
         # weir's threads never wait for one another: more threads than CPUs would only compete for the CPUs.

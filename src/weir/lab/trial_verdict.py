@@ -34,7 +34,7 @@ SERVICE_ENDED = "service ended"
 
 _GENERATOR_VALIDITY: Mapping[str, Validity] = {
     **dict.fromkeys(("no_response", "stalled", "slept", "ports", LOST_AGENT), "invalid"),
-    **dict.fromkeys((FEWER_AGENTS, LATE_AGENT, "unsent", "rate", "load_cap"), "suspect"),
+    **dict.fromkeys((FEWER_AGENTS, LATE_AGENT, "unsent", "rate", "load_cap", "retried"), "suspect"),
     **dict.fromkeys(("redirects", "lower_bounds"), "valid"),
 }
 """Validity for each kind of reason in the generator's own verdict. The rules below judge the other kinds."""

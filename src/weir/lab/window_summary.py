@@ -21,7 +21,8 @@ def summarize_window(whole: LoadSummary, intervals: Sequence[Interval]) -> tuple
     counts = {"completed": completed, "ok": ok, "failed": failed, "unanswered": unanswered, "unsent": unsent}
     intended, sent = ok + failed + unanswered + unsent, sum(one.sent for one in intervals)
     summary = LoadSummary.from_figures(
-        RequestCounts(intended=intended, sent=sent, **counts),
+        # Intervals do not count requests that were sent twice, so the number is known only for the whole load.
+        RequestCounts(intended=intended, sent=sent, retried=whole.requests.retried, **counts),
         intervals[-1].end_s - intervals[0].start_s,
         target=whole.target,
         # Intervals do not count statuses, so the counts are known only if all responses have the same status.

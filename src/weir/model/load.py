@@ -293,6 +293,10 @@ class LoadPlan:
     """IP address and port to which the generator connects. None: the host and port of the target."""
     keep_alive: bool = _plan_key(True, "keep_alive")
     """Whether a connection carries many requests. Otherwise each request makes its own connection."""
+    retry: bool = _plan_key(True, "retry")
+    """Whether the generator sends a request once more if its reused connection ends before a response."""
+    all_addresses: bool = _plan_key(False, "all_addresses")
+    """Whether connections go to all addresses of the target's host, in turn. Otherwise to the first that accepts."""
     targets: tuple[str, ...] = _plan_key((), "targets", list)
     """URLs of several targets. These URLs replace the request's URL. Connections take the targets in turn."""
     pipeline: int = _plan_key(1, "pipeline")

@@ -109,7 +109,7 @@ class RequestCounts(Record):
     intended: int
     """Requests that were due, including unsent requests."""
     sent: int
-    """Requests that the generator wrote."""
+    """Requests that the generator wrote. A request that the generator sent twice counts once."""
     completed: int
     """Requests with a whole response, correct or wrong: ok + `errors.check`."""
     ok: int
@@ -120,6 +120,8 @@ class RequestCounts(Record):
     """Requests in flight at the end of the load."""
     unsent: int
     """Requests that were due, but that the generator had not written at the end of the load."""
+    retried: int = 0
+    """Requests that the generator sent twice, because the server closed the reused connection before a response."""
 
     @classmethod
     def from_outcomes(cls, *, ok: int, failed: int, wrong: int = 0, unanswered: int = 0, unsent: int = 0) -> Self:

@@ -375,6 +375,7 @@ def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
     conditions = [
         {
             "keep-alive": "on" if one.load.keep_alive else "off",
+            "retry": "on" if one.load.retry else "off",
             "pipeline": str(one.load.pipeline),
             "kernel timestamps": "on" if one.load.kernel_timestamps else "off",
             "scenario": _describe_scenario(one.load),

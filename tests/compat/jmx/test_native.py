@@ -196,7 +196,7 @@ def test_the_scenario_and_the_command_line_say_the_same_load(tmp_path: Path) -> 
     words = shlex.split(native.command)
     assert words[:3] == ["weir", "load", "http://127.0.0.1:8123"]
     assert words[3:7] == ["-c", "7", "--loops", "8"]
-    assert words[-4:] == ["--scenario", "customers.toml", "--timeout", "5s"]
+    assert words[-5:] == ["--scenario", "customers.toml", "--timeout", "5s", "--no-retry"]
 
 
 def test_thread_groups_of_one_name_have_scenarios_of_their_own(read: Read) -> None:

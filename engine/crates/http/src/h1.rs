@@ -9,6 +9,7 @@ mod chunked;
 mod head;
 
 use self::chunked::Chunked;
+pub use self::head::is_bodiless;
 use self::head::{Framing, Head, header, parse_head};
 use crate::{HttpError, MAX_HEAD_BYTES, Progress, Protocol, Response, Sink};
 

@@ -7,7 +7,7 @@ mod h1;
 mod protocol;
 mod request;
 
-pub use h1::{Http1, Http1State};
+pub use h1::{Http1, Http1State, is_bodiless};
 pub use protocol::{Progress, Protocol, Response, Sink};
 pub use request::{
     Http1Writer, RequestParts, RequestWriter, anticipates_body, encode_request, has_field,
@@ -20,7 +20,7 @@ use thiserror::Error;
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// The most headers of one response.
-pub const MAX_HEADERS: usize = 128;
+pub const MAX_HEADERS: usize = 1024;
 
 /// Why something that came is not a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

@@ -383,7 +383,7 @@ impl Collector<'_> {
         if connected == 0 && !self.stop.is_requested() {
             let failure = first_failure.filter(|failure| failure.errno != Errno::TIMEDOUT);
             return Err(LoadError::Unreachable {
-                endpoint: Box::new(self.prepared.endpoints[0].clone()),
+                endpoint: Box::new(self.prepared.endpoints[0][0].clone()),
                 is_tls: !self.prepared.tls.is_empty(),
                 problem: failure.as_ref().map(|failure| failure.errno),
                 text: failure.and_then(|failure| failure.text),

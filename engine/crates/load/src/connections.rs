@@ -80,7 +80,8 @@ pub(crate) struct Connections<S> {
     freed: Vec<Slot>,
     /// Requests that wait for a connection.
     parked: u64,
-    endpoints: Vec<Endpoint>,
+    /// By target: where its connections go, one after the other.
+    endpoints: Vec<Vec<Endpoint>>,
     shard: Shard,
     timeout_ns: u64,
     /// Whether a connection carries more than one request.
@@ -88,10 +89,10 @@ pub(crate) struct Connections<S> {
 }
 
 impl<S: Default> Connections<S> {
-    /// Returns `count` closed connections, to the endpoints in turn. `joins` says whether arrivals join requests on a connection.
+    /// Returns `count` closed connections, to the targets in turn. `joins` says whether arrivals join requests on a connection.
     pub(crate) fn new(
         count: usize,
-        endpoints: Vec<Endpoint>,
+        endpoints: Vec<Vec<Endpoint>>,
         shard: Shard,
         timeout_ns: u64,
         keep_alive: bool,
@@ -162,8 +163,13 @@ impl<S: Default> Connections<S> {
         connection.phase = Phase::Connecting;
         connection.since_ns = now;
         self.connecting.push(&mut self.all, slot);
-        let index = self.shard.index(u64::from(slot)) % self.endpoints.len() as u64;
-        &self.endpoints[index as usize]
+        let (index, targets) = (
+            self.shard.index(u64::from(slot)),
+            self.endpoints.len() as u64,
+        );
+        let endpoints = &self.endpoints[(index % targets) as usize];
+        let turn = index / targets % endpoints.len() as u64;
+        &endpoints[turn as usize]
     }
 
     /// The connection is made. Returns when connecting began.

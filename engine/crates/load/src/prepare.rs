@@ -25,8 +25,8 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Prepared {
     /// The plan.
     pub plan: Plan,
-    /// Endpoints of the connections in turn: each target from one address, then each target from the next address.
-    pub endpoints: Vec<Endpoint>,
+    /// Endpoints of the connections to each target, in turn.
+    pub endpoints: Vec<Vec<Endpoint>>,
     /// Choices that the user should know.
     pub(crate) notes: Vec<String>,
     /// Settings of TLS for each target, empty without TLS.
@@ -53,7 +53,7 @@ impl Prepared {
                 authority: &target.authority,
                 headers: &plan.request.headers,
                 body: body.as_deref(),
-                keep_alive: plan.keep_alive,
+                keep_alive: plan.keeps_connections(),
             })
         };
         let requests: Vec<Vec<u8>> = targets.iter().map(render).collect();
@@ -139,7 +139,7 @@ fn compile_scenario(plan: &Plan, target: &Target) -> Result<Option<Compiled>, Lo
     let base = Base {
         authority: &target.authority,
         path_prefix: target.path_and_query.trim_end_matches('/'),
-        keep_alive: plan.keep_alive,
+        keep_alive: plan.keeps_connections(),
         right_statuses: plan.check.status.as_deref(),
     };
     let compiled = weir_scenario::compile::<Http1Writer>(scenario, &contents, &base)?;
@@ -164,50 +164,49 @@ pub(crate) fn own_connections(plan: &Plan) -> usize {
     own as usize
 }
 
+/// Returns the endpoints of each target: each of its addresses from each local address.
 fn endpoints(
     plan: &Plan,
     targets: &[Target],
     notes: &mut Vec<String>,
-) -> Result<Vec<Endpoint>, LoadError> {
-    let first = plan.local_addresses.first().copied();
-    let of_targets: Vec<Endpoint> = targets
-        .iter()
-        .map(|target| endpoint(plan, target, first, notes))
-        .collect::<Result<_, _>>()?;
-    if plan.local_addresses.is_empty() {
-        return Ok(of_targets);
-    }
-    let from_each = plan.local_addresses.iter().flat_map(|&address| {
-        of_targets.iter().map(move |endpoint| match endpoint {
-            &Endpoint::Tcp { to, .. } => Endpoint::Tcp {
-                to,
-                from: Some(address),
-            },
-            Endpoint::Unix(_) => endpoint.clone(),
-        })
-    });
-    Ok(from_each.collect())
+) -> Result<Vec<Vec<Endpoint>>, LoadError> {
+    let of_target = |target| {
+        let to = addresses(plan, target, notes)?;
+        if plan.local_addresses.is_empty() {
+            return Ok(to);
+        }
+        let from_each = plan.local_addresses.iter().flat_map(|&address| {
+            to.iter().map(move |endpoint| match endpoint {
+                &Endpoint::Tcp { to, .. } => Endpoint::Tcp {
+                    to,
+                    from: Some(address),
+                },
+                Endpoint::Unix(_) => endpoint.clone(),
+            })
+        });
+        Ok(from_each.collect())
+    };
+    targets.iter().map(of_target).collect()
 }
 
-/// Returns the endpoint of a target.
-fn endpoint(
+/// Returns the endpoints of a target, without local addresses.
+fn addresses(
     plan: &Plan,
     target: &Target,
-    from: Option<IpAddr>,
     notes: &mut Vec<String>,
-) -> Result<Endpoint, LoadError> {
+) -> Result<Vec<Endpoint>, LoadError> {
     if let Some(path) = plan.unix_path(target) {
         return Endpoint::unix(&path)
+            .map(|endpoint| vec![endpoint])
             .map_err(|errno| PlanError::value("unix", format_args!("{path:?}"), errno).into());
     }
-    match plan.address {
-        Some(address) => Ok(address.into()),
-        None => {
-            let Resolved { address, note } = resolve(target, from)?;
-            notes.extend(note);
-            Ok(address.into())
-        }
+    if let Some(address) = plan.address {
+        return Ok(vec![address.into()]);
     }
+    let from = plan.local_addresses.first().copied();
+    let Resolved { addresses, note } = resolve(target, from, plan.all_addresses)?;
+    notes.extend(note);
+    Ok(addresses.into_iter().map(Endpoint::from).collect())
 }
 
 /// Reads and checks the files that TLS needs.
@@ -284,54 +283,75 @@ fn read_body(body: Option<&Body>) -> Result<Option<Vec<u8>>, LoadError> {
     }
 }
 
-/// Returns the first address of the target that accepts a connection, in the resolver's order. If none does, returns the first of all: the
-/// load reports its error. With `from`, only addresses of its family are tried.
-fn resolve(target: &Target, from: Option<IpAddr>) -> Result<Resolved, LoadError> {
+/// Returns the addresses of the target that accept connections, in the resolver's order: the first, or with `all` each of them. If none
+/// does, returns the first of all: the load reports its error. With `from`, only addresses of its family are tried.
+fn resolve(target: &Target, from: Option<IpAddr>, all: bool) -> Result<Resolved, LoadError> {
     let unknown = |problem: String| LoadError::Resolve {
         host: target.host.clone(),
         problem,
     };
-    let mut addresses: Vec<SocketAddr> = (target.host.as_str(), target.port)
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    let found = (target.host.as_str(), target.port)
         .to_socket_addrs()
-        .map_err(|error| unknown(error.to_string()))?
-        .collect();
-    if target.host.eq_ignore_ascii_case("localhost") {
-        // RFC 6761, section 6.3: both loopback addresses, though a hosts file may name only one. Node listens on ::1 alone.
-        for loopback in [
-            IpAddr::from(Ipv4Addr::LOCALHOST),
-            Ipv6Addr::LOCALHOST.into(),
-        ] {
-            let address = SocketAddr::new(loopback, target.port);
-            if !addresses.contains(&address) {
-                addresses.push(address);
-            }
+        .map_err(|error| unknown(error.to_string()))?;
+    // RFC 6761, section 6.3: localhost has both loopback addresses, though a hosts file may name only one. Node listens on ::1 alone.
+    let loopbacks = [
+        IpAddr::from(Ipv4Addr::LOCALHOST),
+        Ipv6Addr::LOCALHOST.into(),
+    ];
+    let is_localhost = target.host.eq_ignore_ascii_case("localhost");
+    let known = loopbacks.map(|address| SocketAddr::new(address, target.port));
+    for address in found.chain(known.into_iter().filter(|_| is_localhost)) {
+        let is_of_family = from.is_none_or(|from| from.is_ipv4() == address.is_ipv4());
+        if is_of_family && !addresses.contains(&address) {
+            addresses.push(address);
         }
     }
-    addresses.retain(|to| from.is_none_or(|from| from.is_ipv4() == to.is_ipv4()));
     let Some(&first) = addresses.first() else {
         return Err(unknown(match from {
             None => "no address found".to_owned(),
             Some(from) => format!("no address of the family of {from} found"),
         }));
     };
-    let accepts =
-        |address: &&SocketAddr| TcpStream::connect_timeout(address, PROBE_TIMEOUT).is_ok();
-    let accepting = match addresses.len() {
-        1 => None,
-        _ => addresses.iter().find(accepts),
+    if addresses.len() == 1 {
+        return Ok(Resolved {
+            addresses,
+            note: None,
+        });
+    }
+    let accepts = |to: &SocketAddr| TcpStream::connect_timeout(to, PROBE_TIMEOUT).is_ok();
+    let (used, refusing): (Vec<SocketAddr>, Vec<SocketAddr>) = if all {
+        addresses.into_iter().partition(accepts)
+    } else {
+        let nth = addresses.iter().position(accepts).unwrap_or(0);
+        (vec![addresses[nth]], addresses[..nth].to_vec())
     };
-    let address = accepting.copied().unwrap_or(first);
-    let note = (address != first).then(|| {
-        let host = &target.host;
-        format!("{host}: connections go to {address}, because {first} does not accept any")
-    });
-    Ok(Resolved { address, note })
+    if used.is_empty() {
+        return Ok(Resolved {
+            addresses: vec![first],
+            note: None,
+        });
+    }
+    let go = format!("{}: connections go to {}", target.host, list(&used));
+    let note = match refusing.is_empty() {
+        true => all.then_some(go),
+        false => Some(format!("{go}, because {} accepts none", list(&refusing))),
+    };
+    Ok(Resolved {
+        addresses: used,
+        note,
+    })
 }
 
-/// The address of a target.
+fn list(addresses: &[SocketAddr]) -> String {
+    let texts: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+    texts.join(", ")
+}
+
+/// The addresses of a target.
 struct Resolved {
-    address: SocketAddr,
-    /// Why it is not the first address.
+    addresses: Vec<SocketAddr>,
+    /// What the user should know of the choice.
     note: Option<String>,
 }
 

@@ -87,6 +87,13 @@ impl Recorder {
         self.tally.counts.bytes_sent += u64::from(bytes);
     }
 
+    /// A request of so many bytes is sent again.
+    #[cold]
+    pub(crate) fn retried(&mut self, bytes: u32) {
+        self.tally.counts.retried += 1;
+        self.tally.counts.bytes_sent += u64::from(bytes);
+    }
+
     /// Returns when bytes of a response arrived, by the kernel's stamp.
     #[inline]
     pub(crate) fn arrival_ns(&self, stamp: Option<u64>, written_ns: u64, now: u64) -> Option<u64> {

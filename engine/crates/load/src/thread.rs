@@ -42,6 +42,8 @@ pub(crate) struct LoadThread<D, P: Protocol> {
     recorder: Recorder,
     window: Window,
     wait: WaitStrategy,
+    /// Whether a request may be sent again.
+    retries: bool,
 }
 
 impl<D: Driver, P: Protocol> LoadThread<D, P> {

@@ -204,6 +204,23 @@ impl Workload {
         self.requests.flush(user, driver);
     }
 
+    /// Returns whether a request can be sent again with the same effect.
+    #[cold]
+    pub(crate) fn can_repeat(&self, request: &InFlightRequest) -> bool {
+        self.requests.can_repeat(request.part)
+    }
+
+    /// Sends the last request of a user again. Returns its bytes.
+    #[cold]
+    pub(crate) fn repeat(
+        &mut self,
+        user: UserId,
+        request: &InFlightRequest,
+        driver: &mut impl Driver,
+    ) -> u32 {
+        self.requests.repeat(user, request.part, driver)
+    }
+
     /// The response to a request begins.
     #[inline]
     pub(crate) fn begin_response(&mut self, user: UserId) {

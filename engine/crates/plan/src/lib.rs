@@ -49,6 +49,9 @@ pub struct Plan {
     pub targets: Vec<String>,
     /// Address to connect to, instead of resolving the host of `target`.
     pub address: Option<SocketAddr>,
+    /// Whether connections go to all addresses of a target's host that accept connections, instead of the first.
+    #[serde(default)]
+    pub all_addresses: bool,
     /// Path of a Unix socket to connect to, instead of the host of `target`.
     pub unix: Option<String>,
     /// Local addresses, assigned to connections in turn.
@@ -65,6 +68,9 @@ pub struct Plan {
     /// Maximum number of requests in flight per connection.
     #[serde(default = "default_pipeline")]
     pub pipeline: usize,
+    /// Whether an idempotent request is sent once more if its reused connection ends before a response.
+    #[serde(default = "default_retry")]
+    pub retry: bool,
     /// The request.
     #[serde(default)]
     pub request: Request,
@@ -130,6 +136,10 @@ fn default_keep_alive() -> bool {
 
 fn default_pipeline() -> usize {
     1
+}
+
+fn default_retry() -> bool {
+    true
 }
 
 fn default_timeout_s() -> f64 {
@@ -224,6 +234,11 @@ impl Method {
             Self::Options => "OPTIONS",
         }
     }
+
+    /// Returns whether a repeated request has the same effect on the server as one (RFC 9110, section 9.2.2).
+    pub fn is_idempotent(self) -> bool {
+        !matches!(self, Self::Post | Self::Patch)
+    }
 }
 
 /// The source of a request's body.
@@ -277,6 +292,23 @@ impl Plan {
         let plan = Self::deserialize(&mut values).map_err(|error| PlanError::json(&error))?;
         plan.validate()?;
         Ok(plan)
+    }
+
+    /// Returns whether a connection carries more than one request. A client that sends `Connection: close` must not send another request
+    /// (RFC 9112, section 9.6), even if the server keeps the connection open.
+    pub fn keeps_connections(&self) -> bool {
+        let closes = |(name, value): &(String, String)| {
+            let mut options = value.split(',');
+            name.eq_ignore_ascii_case("connection")
+                && options.any(|option| option.trim().eq_ignore_ascii_case("close"))
+        };
+        self.keep_alive && !self.request.headers.iter().any(closes)
+    }
+
+    /// Returns whether a request may be sent again. Requests that are left over from a pipeline must not be pipelined again (RFC 9112,
+    /// section 9.3.2).
+    pub fn retries(&self) -> bool {
+        self.retry && self.pipeline == 1
     }
 
     /// Returns the number of threads that share the load, including other engines.

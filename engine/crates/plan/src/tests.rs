@@ -45,7 +45,7 @@ fn smallest_plan_has_documented_defaults() {
     assert_eq!(plan.backend, Backend::Auto);
     assert_eq!(plan.check.status, None);
     assert_eq!(plan.load.connections(), 20);
-    assert!(plan.keep_alive);
+    assert!(plan.keep_alive && plan.retry && !plan.all_addresses);
     assert_eq!(plan.pipeline, 1);
     assert!(plan.local_addresses.is_empty());
     assert_eq!((plan.unix, plan.tls, plan.request_log), (None, None, None));
@@ -441,6 +441,14 @@ fn contradictory_transports_are_refused() {
         (
             with("unix", "\"/a\", \"address\": \"127.0.0.1:1\""),
             "key address: found 127.0.0.1:1 beside a Unix socket",
+        ),
+        (
+            with("address", "\"127.0.0.1:1\", \"all_addresses\": true"),
+            "key all_addresses: found true beside address, expected false",
+        ),
+        (
+            with("unix", "\"/a\", \"all_addresses\": true"),
+            "key all_addresses: found true beside a Unix socket, expected false",
         ),
         (
             with("unix", "\"/a\", \"local_addresses\": [\"127.0.0.2\"]"),

@@ -70,6 +70,18 @@ impl Plan {
                 ));
             }
         }
+        let fixed = match (self.address, &self.unix, &target.unix) {
+            (Some(_), ..) => Some("address"),
+            (None, None, None) => None,
+            _ => Some("a Unix socket"),
+        };
+        if let (Some(fixed), true) = (fixed, self.all_addresses) {
+            return Err(PlanError::value(
+                "all_addresses",
+                format_args!("true beside {fixed}"),
+                "false, or a host whose addresses are looked up",
+            ));
+        }
         PlanError::reject_if(
             self.kernel_timestamps && (self.unix.is_some() || target.unix.is_some()),
             "kernel_timestamps",
@@ -92,6 +104,7 @@ impl Plan {
         }
         let beside = match &self.load {
             _ if !self.keep_alive => Some("keep_alive: false"),
+            _ if !self.keeps_connections() => Some("a header Connection: close"),
             _ if self
                 .scenario
                 .as_ref()

@@ -95,8 +95,10 @@ impl ErrorCounts {
 pub struct Counts {
     /// Number of requests that became due.
     pub due: u64,
-    /// Number of written requests.
+    /// Number of written requests. A request that was sent again counts once.
     pub sent: u64,
+    /// Number of requests that were sent again.
+    pub retried: u64,
     /// Number of correct responses.
     pub ok: u64,
     /// Failed requests by kind.
@@ -117,6 +119,7 @@ impl Counts {
     pub fn add(&mut self, other: &Self) {
         self.due += other.due;
         self.sent += other.sent;
+        self.retried += other.retried;
         self.ok += other.ok;
         self.errors.add(&other.errors);
         self.bytes_sent += other.bytes_sent;

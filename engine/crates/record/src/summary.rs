@@ -159,6 +159,7 @@ pub struct Requests {
     pub failed: u64,
     pub unanswered: u64,
     pub unsent: u64,
+    pub retried: u64,
 }
 
 /// Bytes on the connections.
@@ -252,6 +253,7 @@ impl Outcome<'_> {
             failed: counts.errors.total(),
             unanswered: self.unanswered,
             unsent: self.unsent,
+            retried: counts.retried,
         };
         let per_second = |count: u64| {
             if self.duration_s > 0.0 {

@@ -8,6 +8,8 @@ use crate::{ErrorCounts, ErrorKind, RequestLogSummary, Requests, StallDetector};
 pub const BUSY_LIMIT: f64 = 0.85;
 /// An open loop below this share of the requested rate is suspect.
 const RATE_LIMIT: f64 = 0.99;
+/// A server that closes more than this share of the connections under requests closes connections that clients reuse.
+const RETRIED_LIMIT: f64 = 0.01;
 /// Schedule lag beyond this share of the median response time distorts it.
 const LAG_LIMIT: f64 = 0.10;
 
@@ -103,6 +105,18 @@ pub(crate) fn judge(facts: &Facts<'_>) -> Verdict {
         );
     } else if requests.failed > 0 {
         verdict.add(failure_kind(facts), Validity::Suspect, failures(facts));
+    }
+    if requests.retried as f64 > requests.intended as f64 * RETRIED_LIMIT {
+        verdict.add(
+            "retried",
+            Validity::Suspect,
+            format!(
+                "{} of {} requests were sent a second time (limit {:.0} %): the server closes connections that clients reuse, without saying so in a response; their response times include a new connection, and a client that does not repeat requests sees errors",
+                requests.retried,
+                requests.intended,
+                RETRIED_LIMIT * 100.0
+            ),
+        );
     }
     if facts.redirects * 2 > requests.completed {
         verdict.add(

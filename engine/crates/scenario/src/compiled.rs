@@ -120,6 +120,11 @@ impl Compiled {
         self.steps[step].constant.as_deref()
     }
 
+    /// Returns whether a repeated request of a step has the same effect as one.
+    pub fn is_idempotent(&self, step: usize) -> bool {
+        self.steps[step].method.is_idempotent()
+    }
+
     /// Returns whether rows may run out, so that a user may be done.
     pub fn may_end(&self) -> bool {
         self.feeders

@@ -14,8 +14,12 @@ mod pipelining;
 mod request_log;
 #[path = "load_cases/responses.rs"]
 mod responses;
+#[path = "load_cases/reuse.rs"]
+mod reuse;
 #[path = "load_cases/scenario.rs"]
 mod scenario;
+#[path = "load_cases/servers.rs"]
+mod servers;
 #[path = "load_cases/stamps.rs"]
 mod stamps;
 #[path = "load_cases/targets.rs"]

@@ -104,6 +104,8 @@ def _convert(group: ThreadGroup, scenario_file: str) -> NativeLoad:
         duration_s=LONGEST_S if group.duration_s is None else group.delay_s + group.duration_s,
         timeout_s=group.timeout_s,
         keep_alive=group.keep_alive,
+        # A sample fails if the server closes its connection.
+        retry=False,
         # JMeter trusts every certificate.
         tls_insecure=samplers[0].origin.startswith("https:"),
     )

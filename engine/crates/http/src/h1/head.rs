@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::{HttpError, MAX_HEADERS};
+use crate::{HttpError, MAX_HEAD_BYTES, MAX_HEADERS};
 
 /// Where a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub(crate) struct Head {
 fn lenient() -> httparse::ParserConfig {
     let mut config = httparse::ParserConfig::default();
     config
+        .allow_multiple_spaces_in_response_status_delimiters(true)
         .allow_obsolete_multiline_headers_in_responses(true)
         .allow_spaces_after_header_name_in_responses(true)
         .ignore_invalid_headers_in_responses(true);
@@ -48,6 +49,11 @@ pub(crate) fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
         .map(|header| header.value.trim_ascii())
 }
 
+/// Returns whether a final response has no body, whatever its fields say (RFC 9112, section 6.3).
+pub fn is_bodiless(status: u16, to_head_request: bool) -> bool {
+    to_head_request || matches!(status, 204 | 304)
+}
+
 /// Parses a head at the beginning of `bytes`. Returns it with its length, `None` if more bytes are needed. The response to a HEAD request has
 /// no body, whatever its fields say.
 pub(crate) fn parse_head(
@@ -59,6 +65,9 @@ pub(crate) fn parse_head(
     let parsed = lenient().parse_response_with_uninit_headers(&mut response, bytes, &mut headers);
     let length = match parsed.map_err(HttpError::Head)? {
         httparse::Status::Partial => return Ok(None),
+        httparse::Status::Complete(length) if length > MAX_HEAD_BYTES => {
+            return Err(HttpError::HeadTooLarge);
+        }
         httparse::Status::Complete(length) => length,
     };
     let status = response.code.unwrap_or(0);
@@ -70,9 +79,7 @@ pub(crate) fn parse_head(
     let framing = match status {
         101 => return Err(HttpError::Upgrade),
         100..=199 => Framing::Interim,
-        // RFC 9112, section 6.3: these never have a body.
-        204 | 304 => Framing::Length(0),
-        200..=999 if to_head_request => Framing::Length(0),
+        200..=999 if is_bodiless(status, to_head_request) => Framing::Length(0),
         200..=999 => fields.framing(),
         // Three digits that are no status class.
         _ => return Err(HttpError::Head(httparse::Error::Status)),

@@ -128,6 +128,7 @@ fn golden() -> Vec<(&'static [u8], Outcome)> {
         (b"SSH-2.0-OpenSSH_9.2\r\n", Outcome::NotHttp(HttpError::Head(httparse::Error::Version))),
         (b"HTTP/2.0 200 OK\r\n\r\n", Outcome::NotHttp(HttpError::Head(httparse::Error::Version))),
         (b"HTTP/1.1 099 No\r\n\r\n", Outcome::NotHttp(HttpError::Head(httparse::Error::Status))),
+        (b"HTTP/1.1  200  OK\r\nContent-Length: 2\r\n\r\nok", response(200, true, b"ok")),
         // What a client may accept: a line that is no field, a folded field, a space before the colon.
         (b"HTTP/1.1 200 OK\r\nno field\r\nContent-Length: 2\r\n\r\nok", response(200, true, b"ok")),
         (b"HTTP/1.1 200 OK\r\nX: a\r\n  b\r\nContent-Length: 2\r\n\r\nok", response(200, true, b"ok")),

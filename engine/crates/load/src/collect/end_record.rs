@@ -50,7 +50,7 @@ impl Collector<'_> {
             target: &plan.urls().join(" "),
             asked_rate_rps: self.prepared.asked_rate_rps(lasted_s, counts.due),
             ramp: ramp(plan, lasted_s),
-            connects_each: !plan.keep_alive,
+            connects_each: !plan.keeps_connections(),
             ports_used_up: ends.iter().any(|end| end.ports_used_up),
             duration_s: lasted_s,
             counts: *counts,

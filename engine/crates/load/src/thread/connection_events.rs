@@ -15,6 +15,11 @@ use crate::workload::UserId;
 /// Why requests behind a response have none.
 const CLOSED: &str = "connection closed by the server behind a response, with requests unanswered";
 
+/// Returns whether an error means that the server has closed the connection.
+fn is_lost(errno: Errno) -> bool {
+    matches!(errno, Errno::CONNRESET | Errno::PIPE)
+}
+
 impl<D: Driver, P: Protocol> LoadThread<D, P> {
     pub(super) fn connect(&mut self, slot: Slot, now: u64) {
         let endpoint = self.connections.begin(slot, now);
@@ -26,6 +31,16 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.recorder.connected(began_ns, handshake_began_ns, now);
         if !self.window.is_running {
             return self.connections.let_idle(slot);
+        }
+        if let Some(id) = self.in_flight.first_of(slot) {
+            // It was written on a connection that is lost.
+            let request = self.in_flight.get(id);
+            let bytes = self
+                .workload
+                .repeat(UserId::on(slot), request, &mut self.driver);
+            self.recorder.retried(bytes);
+            self.connections.get(slot).phase = Phase::Busy;
+            return;
         }
         if let Some(intended_ns) = self.connections.take_parked(slot) {
             self.write(slot, intended_ns, now);
@@ -60,6 +75,9 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         if self.connections.phase(slot) != Phase::Busy {
             return self.idle_closed(slot, now);
         }
+        if self.retry(slot, now) {
+            return;
+        }
         let reception = self.split().1.end_of_stream(slot, now);
         self.received(slot, reception, now);
     }
@@ -68,6 +86,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     pub(super) fn failed(&mut self, slot: Slot, errno: Errno, text: Option<String>, now: u64) {
         match self.connections.phase(slot) {
             Phase::Connecting => self.connect_failed(slot, ConnectFailure { errno, text }, now),
+            Phase::Busy if is_lost(errno) && self.retry(slot, now) => {}
             Phase::Busy => {
                 // In TLS 1.3 the server refuses a client's certificate when the client thinks that it is connected.
                 let is_refusal = errno == Errno::PROTO && !self.connections.get(slot).has_responded;
@@ -82,10 +101,40 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Fails all requests of a connection and closes it, because the following bytes cannot be assigned to requests. No request is sent
-    /// twice. If the first failure ends the load, the other requests count as unanswered.
+    /// Makes a new connection for the request of a lost one, if the server may not have seen the request (RFC 9112, section 9.3.1). The
+    /// conditions: the connection has carried a response, no byte of a response to this request has come, and its repetition has the same
+    /// effect. The request stays in flight with all its moments until it is sent again. The new connection has carried no response, so
+    /// this happens once at most. Returns whether it happens.
+    #[cold]
+    fn retry(&mut self, slot: Slot, now: u64) -> bool {
+        let Some(id) = self.in_flight.first_of(slot).filter(|_| self.retries) else {
+            return false;
+        };
+        let request = self.in_flight.get(id);
+        let is_unseen = request.first_byte_ns == 0 && self.connections.get(slot).has_responded;
+        if !is_unseen || !self.workload.can_repeat(request) {
+            return false;
+        }
+        self.driver.close(slot);
+        self.connections.close(slot);
+        self.connect(slot, now);
+        true
+    }
+
+    /// Fails all requests of a connection and closes it, because the following bytes cannot be assigned to requests.
     #[cold]
     pub(super) fn fail_connection(&mut self, slot: Slot, kind: ErrorKind, now: u64, detail: &str) {
+        if self.fail_requests(slot, kind, now, detail) {
+            return self.end_load(now);
+        }
+        self.driver.close(slot);
+        self.connections.close(slot);
+        self.connections.free(slot);
+    }
+
+    /// Fails all requests of a connection. If the first failure ends the load, the other requests count as unanswered. Returns whether it
+    /// does.
+    fn fail_requests(&mut self, slot: Slot, kind: ErrorKind, now: u64, detail: &str) -> bool {
         let user = UserId::on(slot);
         while let Some(request) = self.in_flight.pop(slot) {
             let connect_ns = std::mem::take(&mut self.connections.get(slot).connect_ns);
@@ -95,12 +144,10 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             self.workload.user_failed(user);
             let detail = || detail.to_owned();
             if self.recorder.fail(kind, now, &self.window, detail) {
-                return self.end_load(now);
+                return true;
             }
         }
-        self.driver.close(slot);
-        self.connections.close(slot);
-        self.connections.free(slot);
+        false
     }
 
     /// A connection could not be made. Its request fails, or else the oldest arrival. After a pause the thread tries again.
@@ -113,6 +160,14 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             return;
         }
         self.recorder.ports_used_up |= failure.errno == Errno::ADDRNOTAVAIL;
+        if self.in_flight.count(slot) > 0 {
+            // It was to be sent again.
+            let detail = describe_connect(&failure);
+            if self.fail_requests(slot, ErrorKind::Connect, now, &detail) {
+                return self.end_load(now);
+            }
+            return self.connections.retry_later(slot, now);
+        }
         let user = UserId::on(slot);
         let parked = self.connections.take_parked(slot);
         match parked.or_else(|| self.workload.drop_queued()) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use weir_http::{HttpError, Progress, Protocol, Response};
+use weir_http::{HttpError, Progress, Protocol, Response, is_bodiless};
 use weir_net::Slot;
 use weir_record::ErrorKind;
 
@@ -56,6 +56,11 @@ impl fmt::Display for Detail {
     }
 }
 
+/// Returns whether bytes are empty lines.
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
+}
+
 /// The parts of a thread that a response passes through. They are borrowed apart from the driver, which lends the bytes.
 pub(super) struct ResponseReader<'a, P: Protocol> {
     pub(super) protocol: &'a mut P,
@@ -82,7 +87,10 @@ impl<P: Protocol> ResponseReader<'_, P> {
         let mut reception = Reception::More;
         loop {
             let Some(id) = self.in_flight.first_of(slot) else {
-                return Reception::Unrequested;
+                return match is_blank(rest) {
+                    true => Reception::More,
+                    false => Reception::Unrequested,
+                };
             };
             let request = self.in_flight.get(id);
             let arrival_ns = self
@@ -112,13 +120,42 @@ impl<P: Protocol> ResponseReader<'_, P> {
             request.received_bytes += used as u64;
             rest = &rest[used..];
             if !rest.is_empty() && self.in_flight.count(slot) == 1 {
-                self.in_flight.get(id).received_bytes += rest.len() as u64;
-                return Reception::Broken(ErrorKind::Protocol, Detail::Surplus(rest.len()));
+                return self.complete_before(slot, id, response, arrival_ns, now, rest);
             }
             reception = self.complete(slot, id, response, arrival_ns, now);
             if rest.is_empty() || !matches!(reception, Reception::Free) {
                 return reception;
             }
+        }
+    }
+
+    /// The last request of a connection has its response, and more bytes came. Empty lines do no harm (RFC 9112, section 9.2). After a response
+    /// that has no body, other bytes are a body that the server sent in spite of section 6.3: the response is whole, but the connection
+    /// cannot be used any more.
+    #[cold]
+    fn complete_before(
+        &mut self,
+        slot: Slot,
+        id: RequestId,
+        response: Response,
+        arrival_ns: Option<u64>,
+        now: u64,
+        surplus: &[u8],
+    ) -> Reception {
+        let request = self.in_flight.get(id);
+        request.received_bytes += surplus.len() as u64;
+        let is_unusable = !is_blank(surplus);
+        if is_unusable && !is_bodiless(response.status, request.is_head) {
+            return Reception::Broken(ErrorKind::Protocol, Detail::Surplus(surplus.len()));
+        }
+        match self.complete(slot, id, response, arrival_ns, now) {
+            Reception::Free if is_unusable => {
+                let detail = "bytes after a response that has no body; closed the connection";
+                let tally = &mut self.recorder.tally;
+                tally.event(ErrorKind::Protocol, now, || detail.to_owned());
+                Reception::Closing { by_server: false }
+            }
+            reception => reception,
         }
     }
 

@@ -41,7 +41,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
                 endpoints,
                 shard,
                 timeout_ns,
-                plan.keep_alive,
+                plan.keeps_connections(),
                 joins,
             ),
             in_flight: InFlight::new(count, plan.pipeline, timeout_ns),
@@ -49,6 +49,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             recorder,
             window: Window::before(),
             wait: WaitStrategy::of(plan),
+            retries: plan.retries(),
         }
     }
 

@@ -49,6 +49,7 @@ pub(crate) type RightStatuses = Box<[bool; 1000]>;
 pub(crate) struct Constant {
     payload: Payload,
     bytes: u32,
+    method: Method,
     is_head: bool,
     /// Its bytes several times, for connections that carry several requests at a time.
     copies: Vec<u8>,
@@ -65,11 +66,12 @@ pub(crate) struct Targets {
 }
 
 impl Constant {
-    fn new(request: Vec<u8>, is_head: bool, depth: usize, driver: &mut impl Driver) -> Self {
+    fn new(request: Vec<u8>, method: Method, depth: usize, driver: &mut impl Driver) -> Self {
         let times = depth.min((COPIES_BYTES / request.len()).max(1));
         Self {
             bytes: request.len() as u32,
-            is_head,
+            method,
+            is_head: method == Method::Head,
             copies: match depth {
                 1 => Vec::new(),
                 _ => request.repeat(times),
@@ -113,15 +115,22 @@ impl Requests {
         if let Some(compiled) = &prepared.scenario {
             let worker = compiled.worker(shard, plan.seed)?;
             let users = (0..users).map(|user| compiled.user(shard.index(user), plan.seed));
-            let script = Script::new(compiled, worker, users, plan.pipeline, driver);
+            let script = Script::new(
+                compiled,
+                worker,
+                users,
+                plan.pipeline,
+                plan.retries(),
+                driver,
+            );
             return Ok(Self::Scenario(Box::new(script)));
         }
         let right = prepared.right_statuses();
-        let is_head = plan.request.method == Method::Head;
+        let method = plan.request.method;
         let mut constants: Vec<Constant> = prepared
             .requests
             .iter()
-            .map(|request| Constant::new(request.clone(), is_head, plan.pipeline, driver))
+            .map(|request| Constant::new(request.clone(), method, plan.pipeline, driver))
             .collect();
         let urls = &plan.targets;
         if urls.is_empty() {
@@ -153,6 +162,27 @@ impl Requests {
                 Some(all.constants[target as usize].write(slot, target, driver))
             }
             Self::Scenario(script) => script.write(user, driver),
+        }
+    }
+
+    /// Returns whether a request can be sent again with the same effect.
+    #[cold]
+    pub(crate) fn can_repeat(&self, part: u32) -> bool {
+        match self {
+            Self::Same(constant, _) => constant.method.is_idempotent(),
+            Self::ByTarget(all, _) => all.constants[part as usize].method.is_idempotent(),
+            Self::Scenario(script) => script.can_repeat(part),
+        }
+    }
+
+    /// Sends the last request of a user again. Returns its bytes.
+    #[cold]
+    pub(crate) fn repeat(&mut self, user: UserId, part: u32, driver: &mut impl Driver) -> u32 {
+        let slot = user.slot();
+        match self {
+            Self::Same(constant, _) => constant.write(slot, part, driver).bytes,
+            Self::ByTarget(all, _) => all.constants[part as usize].write(slot, part, driver).bytes,
+            Self::Scenario(script) => script.repeat(user, part, driver),
         }
     }
 

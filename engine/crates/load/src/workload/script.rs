@@ -24,6 +24,8 @@ pub(crate) struct Script {
     out: Vec<u8>,
     /// Whether connections carry several requests at a time.
     is_pipelined: bool,
+    /// Whether a request may be sent again.
+    retries: bool,
     may_end: bool,
     /// Whether a user leaves after a failed request.
     pub(crate) leaves_on_failure: bool,
@@ -34,6 +36,8 @@ struct ScriptUser {
     user: User,
     /// The step of its last request.
     last_step: Option<usize>,
+    /// Its last request, if that was rendered and may be sent again.
+    rendered: Vec<u8>,
     captured: Captured,
 }
 
@@ -78,6 +82,7 @@ impl Script {
         worker: Worker,
         users: impl Iterator<Item = User>,
         depth: usize,
+        retries: bool,
         driver: &mut impl Driver,
     ) -> Self {
         let steps: Vec<StepOutcome> = compiled
@@ -95,11 +100,13 @@ impl Script {
                 .map(|user| ScriptUser {
                     user,
                     last_step: None,
+                    rendered: Vec::new(),
                     captured: Captured::default(),
                 })
                 .collect(),
             out: Vec::new(),
             is_pipelined: depth > 1,
+            retries,
             may_end: compiled.may_end(),
             leaves_on_failure: compiled.leaves_on_failure(),
             steps,
@@ -118,6 +125,7 @@ impl Script {
         let next = &mut of_user.user;
         let issued = next.next::<Http1Writer>(&self.compiled, &mut self.worker, &mut self.out)?;
         of_user.last_step = Some(issued.step);
+        of_user.rendered.clear();
         self.steps[issued.step].sent += 1;
         let constant = self.constants[issued.step].filter(|_| issued.is_constant);
         let bytes = match constant {
@@ -134,6 +142,9 @@ impl Script {
         };
         if !self.is_pipelined && constant.is_none() {
             driver.send_once(user.slot(), &self.out);
+            if self.retries && self.compiled.is_idempotent(issued.step) {
+                std::mem::swap(&mut self.out, &mut of_user.rendered);
+            }
             self.out.clear();
         }
         Some(WrittenRequest {
@@ -141,6 +152,26 @@ impl Script {
             part: issued.step as u32,
             is_head: issued.is_head,
         })
+    }
+
+    /// Returns whether the request of a step can be sent again with the same effect.
+    pub(crate) fn can_repeat(&self, step: u32) -> bool {
+        self.compiled.is_idempotent(step as usize)
+    }
+
+    /// Sends the last request of a user again. Returns its bytes.
+    pub(crate) fn repeat(&self, user: UserId, step: u32, driver: &mut impl Driver) -> u32 {
+        let rendered = &self.users[user.index()].rendered;
+        match self.constants[step as usize] {
+            Some((payload, length)) if rendered.is_empty() => {
+                driver.send(user.slot(), payload);
+                length
+            }
+            _ => {
+                driver.send_once(user.slot(), rendered);
+                rendered.len() as u32
+            }
+        }
     }
 
     /// Sends the requests of a pipelined connection that are not sent yet.

@@ -202,3 +202,16 @@ fn busy_closed_loop_stays_valid() {
     facts.lag_p99_us = Some(1e6);
     only_reason(&facts, Validity::Valid, "the generator was busy 97 %");
 }
+
+#[test]
+fn many_requests_that_were_sent_again_are_suspect() {
+    let mut facts = good();
+    facts.requests.retried = 10;
+    assert_eq!(judge(&facts).validity, Validity::Valid);
+    facts.requests.retried = 11;
+    only_reason(
+        &facts,
+        Validity::Suspect,
+        "11 of 1000 requests were sent a second time (limit 1 %): the server closes connections that clients reuse",
+    );
+}

@@ -171,18 +171,6 @@ fn a_server_that_does_not_accept_times_out() {
 }
 
 #[test]
-fn silent_close_resets_one_request() {
-    let address = server(|stream| respond(stream, OK, 10));
-    let run = Run::of(&closed(address, 2));
-    let resets = run.assert_only_error("reset");
-    assert!(
-        resets.abs_diff(run.requests("ok") / 10) <= 2,
-        "{resets} of {}",
-        run.requests("ok")
-    );
-}
-
-#[test]
 fn refused_connection_exits_with_3() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -238,8 +226,6 @@ fn vanished_server_gives_connect_errors() {
     let run = Run::of(&closed(address, 2));
     let errors: std::collections::BTreeMap<String, u64> = run.errors().into_iter().collect();
     assert_eq!(run.requests("ok"), 2);
-    // Each connection is lost under its second request at most once.
-    assert!(errors.get("reset").copied().unwrap_or(0) <= 2, "{errors:?}");
     // 10, 20, 40, 80, 160 ms: at most six attempts of each in 0.3 s.
     assert!((2..=12).contains(&errors["connect"]), "{errors:?}");
     let connect = run

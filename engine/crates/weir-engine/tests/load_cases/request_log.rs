@@ -124,7 +124,7 @@ fn request_without_connection_was_never_written() {
         drop(listener);
         respond(stream, OK, 1);
     });
-    let (run, log) = logged(&closed(address, 1));
+    let (run, log) = logged(&with(closed(address, 1), "retry", false));
     assert!(run.summary()["errors"]["connect"].as_u64().unwrap() > 0);
     let failed = log.iter().filter(|entry| entry.outcome == OUTCOME_CONNECT);
     for entry in failed {

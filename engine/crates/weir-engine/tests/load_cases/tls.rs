@@ -360,6 +360,31 @@ fn response_until_close_needs_close_notify() {
 }
 
 #[test]
+fn request_on_a_closed_tls_connection_is_sent_again() {
+    let pki = Pki::new("closed");
+    for says_so in [true, false] {
+        let address = tls_server(pki.server_config(false), move |stream| {
+            let mut reader = BufReader::new(stream);
+            for _ in 0..3 {
+                if next_request(&mut reader).is_none() || reader.get_mut().write_all(OK).is_err() {
+                    return;
+                }
+            }
+            let stream = reader.get_mut();
+            if says_so {
+                stream.conn.send_close_notify();
+                let _ = stream.flush();
+            }
+        });
+        let plan = https(address, 2, json!({"ca": pki.path("ca.pem")}));
+        let run = Run::of(&with_requests(plan, 30));
+        run.assert_all_ok();
+        let retried = run.requests("retried");
+        assert!((8..=10).contains(&retried), "{retried}");
+    }
+}
+
+#[test]
 fn untrusted_server_exits_with_3() {
     let (pki, other) = (Pki::new("trust"), Pki::new("other"));
     let address = tls_server(pki.server_config(false), respond_ok);

@@ -1,7 +1,7 @@
 //! Connections per request, over Unix sockets, from local addresses, and over IPv6.
 
 use std::io::{BufReader, ErrorKind, Read, Write};
-use std::net::{IpAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use serde_json::json;
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// Responds to requests that say `Connection: close`, one on each connection, and counts the connections.
-fn closing() -> (std::net::SocketAddr, Arc<AtomicU64>) {
+fn closing() -> (SocketAddr, Arc<AtomicU64>) {
     let connections = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&connections);
     let address = server(move |mut stream| {
@@ -38,6 +38,67 @@ fn localhost_is_also_the_other_loopback_address() {
         note.starts_with("localhost: connections go to [::1]:"),
         "{note}"
     );
+}
+
+/// Servers on both loopback addresses with one port, and the connections that each has had. `None` without IPv6.
+fn on_both_loopbacks() -> Option<(SocketAddr, [Arc<AtomicU64>; 2])> {
+    for _ in 0..20 {
+        let counts = [0, 1].map(|_| Arc::new(AtomicU64::new(0)));
+        let behaviour = |counted: Arc<AtomicU64>| {
+            move |stream: TcpStream| {
+                // Connections that only see whether somebody is there send no request.
+                let has_request = stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0);
+                counted.fetch_add(u64::from(has_request), Ordering::Relaxed);
+                respond(stream, OK, u64::MAX);
+            }
+        };
+        let v6 = server_on("[::1]:0", behaviour(Arc::clone(&counts[0]))).ok()?;
+        let v4 = format!("127.0.0.1:{}", v6.port());
+        // Another process may have the port.
+        if server_on(&v4, behaviour(Arc::clone(&counts[1]))).is_ok() {
+            return Some((v6, counts));
+        }
+    }
+    None
+}
+
+#[test]
+fn with_all_addresses_connections_take_them_in_turn() {
+    let Some((address, counts)) = on_both_loopbacks() else {
+        return;
+    };
+    let target = format!("http://localhost:{}/", address.port());
+    for all in [true, false] {
+        // Every user has its requests, however slow the machine is.
+        let users = json!({"closed": {"users": 6, "loops": 2}});
+        let plan = with(with(closed(address, 6), "load", users), "duration_s", 20.0);
+        let plan = with(plan, "target", target.as_str());
+        let run = Run::of(&with(with(plan, "threads", 2), "all_addresses", all));
+        run.assert_all_ok();
+        let mut used = counts.each_ref().map(|one| one.swap(0, Ordering::Relaxed));
+        used.sort_unstable();
+        assert_eq!(used, if all { [3, 3] } else { [0, 6] });
+        let notes = run.events.iter().filter(|event| event["kind"] == "address");
+        let notes: Vec<&str> = notes.filter_map(|note| note["detail"].as_str()).collect();
+        assert_eq!(notes.len(), usize::from(all), "{notes:?}");
+        assert!(
+            notes
+                .iter()
+                .all(|note| note.contains("127.0.0.1:") && note.contains("[::1]:"))
+        );
+    }
+}
+
+#[test]
+fn with_all_addresses_only_those_that_accept_are_used() {
+    let port = responding(OK).port();
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let plan = with(closed(address, 2), "all_addresses", true);
+    let run = Run::of(&with(plan, "target", format!("http://localhost:{port}/")));
+    run.assert_all_ok();
+    let expected =
+        format!("localhost: connections go to {address}, because [::1]:{port} accepts none");
+    assert_eq!(run.events[0]["detail"], expected);
 }
 
 #[test]
