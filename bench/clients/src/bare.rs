@@ -63,11 +63,7 @@ impl Client {
             .ok_or_else(|| Error::new(ErrorKind::InvalidInput, "expected at least 1 connection"))?;
         let response_bytes = response::length(first, &request)?;
         std::thread::sleep(ACCEPT * u32::try_from(connections).unwrap_or(u32::MAX));
-        Ok(Self {
-            streams,
-            request,
-            response_bytes,
-        })
+        Ok(Self { streams, request, response_bytes })
     }
 }
 
@@ -80,10 +76,7 @@ fn is_complete(received: &mut u32, bytes: usize, response_bytes: usize) -> io::R
         return Ok(false);
     }
     if *received as usize > response_bytes {
-        return Err(Error::new(
-            ErrorKind::InvalidData,
-            "a response is longer than the first one",
-        ));
+        return Err(Error::new(ErrorKind::InvalidData, "a response is longer than the first one"));
     }
     *received = 0;
     Ok(true)

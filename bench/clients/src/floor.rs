@@ -75,12 +75,8 @@ fn measure(address: &str, path: &str, rate_rps: f64, duration_s: f64) -> io::Res
                 "a response differs from the first one in status or length",
             ));
         }
-        measured
-            .response_time_ns
-            .saturating_record(nanoseconds(completed - due));
-        measured
-            .service_time_ns
-            .saturating_record(nanoseconds(completed - written));
+        measured.response_time_ns.saturating_record(nanoseconds(completed - due));
+        measured.service_time_ns.saturating_record(nanoseconds(completed - written));
     }
     // If all requests were sent early, the rest of the duration counts too.
     let elapsed_s = start.elapsed().as_secs_f64().max(duration_s);

@@ -33,15 +33,10 @@ fn main() -> ExitCode {
 
 /// Returns the error that shows the expected arguments.
 fn usage(arguments: &str) -> Error {
-    Error::new(
-        ErrorKind::InvalidInput,
-        format!("usage: weir-bench-clients {arguments}"),
-    )
+    Error::new(ErrorKind::InvalidInput, format!("usage: weir-bench-clients {arguments}"))
 }
 
 /// Parses a positive number. Returns `None` for other text.
 fn positive(text: &str) -> Option<f64> {
-    text.parse()
-        .ok()
-        .filter(|number: &f64| number.is_finite() && *number > 0.0)
+    text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0)
 }

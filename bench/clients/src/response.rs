@@ -48,10 +48,7 @@ fn announced_length(received: &[u8]) -> io::Result<Option<usize>> {
         .and_then(|(_, value)| value.trim().parse::<usize>().ok())
         .map(|body| Some(head + 4 + body))
         .ok_or_else(|| {
-            Error::new(
-                ErrorKind::InvalidData,
-                "the first response has no Content-Length",
-            )
+            Error::new(ErrorKind::InvalidData, "the first response has no Content-Length")
         })
 }
 

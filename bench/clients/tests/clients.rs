@@ -39,10 +39,7 @@ fn respond(mut stream: TcpStream) -> io::Result<()> {
 
 fn run(back_end: &str, address: &str) -> io::Result<Output> {
     let file = std::env::temp_dir().join(format!("weir-bench-clients-{address}-{back_end}"));
-    std::fs::write(
-        &file,
-        format!("GET /path HTTP/1.1\r\nHost: {address}\r\n\r\n"),
-    )?;
+    std::fs::write(&file, format!("GET /path HTTP/1.1\r\nHost: {address}\r\n\r\n"))?;
     let output = Command::new(env!("CARGO_BIN_EXE_weir-bench-clients"))
         .args(["bare", back_end, address])
         .arg(&file)

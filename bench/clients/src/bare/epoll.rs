@@ -37,11 +37,7 @@ pub(super) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
     }
     while start.elapsed() < duration {
         events.clear();
-        match epoll::wait(
-            &epoll,
-            rustix::buffer::spare_capacity(&mut events),
-            Some(&TICK),
-        ) {
+        match epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), Some(&TICK)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
@@ -60,17 +56,11 @@ pub(super) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
             }
         }
     }
-    Ok(Counted {
-        responses,
-        elapsed_s: start.elapsed().as_secs_f64(),
-    })
+    Ok(Counted { responses, elapsed_s: start.elapsed().as_secs_f64() })
 }
 
 /// The loop checks the time at least this often, also without responses.
-const TICK: rustix::event::Timespec = rustix::event::Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
+const TICK: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 #[inline]
 fn send_all(stream: &TcpStream, request: &[u8]) -> io::Result<()> {

@@ -44,8 +44,5 @@ pub(super) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
             }
         }
     }
-    Ok(Counted {
-        responses,
-        elapsed_s: start.elapsed().as_secs_f64(),
-    })
+    Ok(Counted { responses, elapsed_s: start.elapsed().as_secs_f64() })
 }

@@ -41,16 +41,10 @@ impl Cgroups {
     pub fn make(&mut self, limits: Option<Limits>) -> Result<Cgroup, Failure> {
         self.count += 1;
         let name = name(self.count);
-        let limited = limits
-            .map(|limits| self.make_limited(&name, limits))
-            .transpose()?;
+        let limited = limits.map(|limits| self.make_limited(&name, limits)).transpose()?;
         // A process is in one group of version 2.
         let has_cpu_sum = limited.as_ref().is_some_and(|group| group.version == 2);
-        let cpu_sum = if has_cpu_sum {
-            None
-        } else {
-            self.make_cpu_sum(&name)
-        };
+        let cpu_sum = if has_cpu_sum { None } else { self.make_cpu_sum(&name) };
         Ok(Cgroup { limited, cpu_sum })
     }
 
@@ -83,10 +77,7 @@ impl Cgroup {
     pub fn procs_files(&self) -> Vec<PathBuf> {
         let limited = self.limited.iter().flat_map(Limited::folders);
         let cpu_sum = self.cpu_sum.iter().map(|folder| folder.path.as_path());
-        limited
-            .chain(cpu_sum)
-            .map(|folder| folder.join("cgroup.procs"))
-            .collect()
+        limited.chain(cpu_sum).map(|folder| folder.join("cgroup.procs")).collect()
     }
 
     /// Returns the number of processes that the kernel killed at the memory limit. Returns `None` without that limit.
@@ -122,10 +113,7 @@ impl Limited {
         let folder = |parent: &Path| {
             Folder::create(parent, name).map_err(|error| {
                 let path = parent.join(name);
-                Failure::new(
-                    format!("limits: {} cannot be made: {error}", path.display()),
-                    HINT,
-                )
+                Failure::new(format!("limits: {} cannot be made: {error}", path.display()), HINT)
             })
         };
         let mut folders = parents.folders().map(folder);
@@ -161,22 +149,13 @@ impl Limited {
     }
 
     fn folders(&self) -> impl Iterator<Item = &Path> {
-        std::iter::once(&self.cpu)
-            .chain(&self.memory)
-            .map(|folder| folder.path.as_path())
+        std::iter::once(&self.cpu).chain(&self.memory).map(|folder| folder.path.as_path())
     }
 
     fn oom_kills(&self) -> Option<u64> {
         self.limits.memory_bytes?;
-        let file = if self.version == 2 {
-            "memory.events"
-        } else {
-            "memory.oom_control"
-        };
-        counter(
-            &fs::read_to_string(self.memory().path.join(file)).ok()?,
-            "oom_kill",
-        )
+        let file = if self.version == 2 { "memory.events" } else { "memory.oom_control" };
+        counter(&fs::read_to_string(self.memory().path.join(file)).ok()?, "oom_kill")
     }
 
     fn record(&self) -> record::Cgroup {

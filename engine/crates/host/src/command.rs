@@ -117,8 +117,7 @@ impl Limits {
     /// Returns the CPU time per period and the period, in microseconds. Returns `None` without a CPU limit.
     pub fn quota_us(&self) -> Option<(u64, u64)> {
         let period_us = (self.period_ms * 1000.0).round();
-        self.cpus
-            .map(|cpus| ((cpus * period_us).round() as u64, period_us as u64))
+        self.cpus.map(|cpus| ((cpus * period_us).round() as u64, period_us as u64))
     }
 }
 
@@ -205,10 +204,7 @@ fn check_start(start: &Start) -> Result<(), String> {
         return Err("start: argv and env may not hold NUL, nor names in env `=`".to_owned());
     }
     if !(-20..=19).contains(&start.nice) {
-        return Err(format!(
-            "start.nice: found {}, expected -20 to 19",
-            start.nice
-        ));
+        return Err(format!("start.nice: found {}, expected -20 to 19", start.nice));
     }
     // The highest number means "leave it as it is" to setuid(2) and setgid(2).
     if let Some(User { uid, gid }) = start.user {
@@ -240,9 +236,9 @@ fn check_limits(limits: &Limits) -> Result<(), String> {
         }
     }
     match limits.memory_bytes {
-        Some(bytes) if bytes < 1 << 20 => Err(format!(
-            "start.limits.memory_bytes: found {bytes}, expected 1048576 or more"
-        )),
+        Some(bytes) if bytes < 1 << 20 => {
+            Err(format!("start.limits.memory_bytes: found {bytes}, expected 1048576 or more"))
+        }
         _ if limits.cpus.is_none() && limits.memory_bytes.is_none() => {
             Err("start.limits: expected cpus or memory_bytes".to_owned())
         }
@@ -273,9 +269,7 @@ fn check_seconds(key: &str, found: f64, least: f64) -> Result<(), String> {
     if (least..=1e6).contains(&found) {
         return Ok(());
     }
-    Err(format!(
-        "{key}: found {found}, expected {least} to 1000000 seconds"
-    ))
+    Err(format!("{key}: found {found}, expected {least} to 1000000 seconds"))
 }
 
 /// Converts a value that [`check_seconds`] has accepted.
@@ -327,14 +321,8 @@ mod tests {
         assert_eq!(id, Some(9));
         assert!(text.contains("`restart`"), "{text}");
         assert!(
-            message(r#"{"id": 9, "command": "stop", "name": "a", "grace_s": -1}"#)
-                .1
-                .contains("-1")
+            message(r#"{"id": 9, "command": "stop", "name": "a", "grace_s": -1}"#).1.contains("-1")
         );
-        assert!(
-            message(&START.replace("[\"python\"]", "[]"))
-                .1
-                .contains("argv")
-        );
+        assert!(message(&START.replace("[\"python\"]", "[]")).1.contains("argv"));
     }
 }

@@ -113,11 +113,7 @@ impl Group {
             has_failed: false,
         };
         // A send fails if the init is gone. The loop then reaps and reports it.
-        let launch = Launch {
-            start,
-            isolation,
-            cgroup_procs: group.cgroup.procs_files(),
-        };
+        let launch = Launch { start, isolation, cgroup_procs: group.cgroup.procs_files() };
         let _ = group.link.send(&ToInit::Start(Box::new(launch)), None);
         Ok(group)
     }
@@ -165,11 +161,8 @@ impl Group {
     /// Starts a stop: SIGTERM now, SIGKILL after `grace`.
     pub fn stop(&mut self, id: Option<u64>, grace: Duration) {
         let _ = self.link.send(&ToInit::Stop, None);
-        self.stopping = Some(Stopping {
-            id,
-            stage: KillStage::Term,
-            deadline: Instant::now() + grace,
-        });
+        self.stopping =
+            Some(Stopping { id, stage: KillStage::Term, deadline: Instant::now() + grace });
     }
 
     /// Ends the grace period of a stop.
@@ -221,9 +214,7 @@ impl Group {
         let total = reaped.map(|reaped| reaped.usage).unwrap_or_default();
         // Without a report the init was killed, and its server with it.
         let report = self.report.clone().unwrap_or_else(|| ExitReport {
-            signal: reaped
-                .and_then(|reaped| reaped.signal)
-                .or(Some(libc::SIGKILL)),
+            signal: reaped.and_then(|reaped| reaped.signal).or(Some(libc::SIGKILL)),
             t_ns: monotonic_ns(),
             ..ExitReport::default()
         });
@@ -240,10 +231,8 @@ impl Group {
             left_behind: report.left_behind,
             written: report.written,
         };
-        let forced = self
-            .stopping
-            .as_ref()
-            .is_some_and(|stopping| stopping.stage != KillStage::Term);
+        let forced =
+            self.stopping.as_ref().is_some_and(|stopping| stopping.stage != KillStage::Term);
         (exit, forced && signal == Some(libc::SIGKILL))
     }
 }

@@ -152,10 +152,7 @@ impl<'a> Host<'a> {
         // The link of a reaped init carries no more messages.
         let living = self.groups.iter().filter(|group| group.reaped.is_none());
         for group in living.filter(|group| !group.link().is_closed()) {
-            waits.push(PollFd::from_borrowed_fd(
-                group.link().as_fd(),
-                PollFlags::IN,
-            ));
+            waits.push(PollFd::from_borrowed_fd(group.link().as_fd(), PollFlags::IN));
         }
         let now = Instant::now();
         let deadline = self.groups.iter().filter_map(Group::deadline).min();
@@ -189,10 +186,7 @@ impl<'a> Host<'a> {
             }
         }
         while let Child::Ended(reaped) = sys::reap().attempting("wait4")? {
-            let group = self
-                .groups
-                .iter_mut()
-                .find(|group| group.init == reaped.pid);
+            let group = self.groups.iter_mut().find(|group| group.init == reaped.pid);
             match group {
                 Some(group) => group.reaped = Some(reaped),
                 None => {
@@ -241,10 +235,7 @@ impl<'a> Host<'a> {
         match command {
             Command::Start(start) => self.start(id, *start),
             Command::Stop(stop) => {
-                let group = self
-                    .groups
-                    .iter_mut()
-                    .find(|group| group.is_named(&stop.name));
+                let group = self.groups.iter_mut().find(|group| group.is_named(&stop.name));
                 match group {
                     Some(group) if group.stopping.is_some() => {
                         let message =
@@ -253,11 +244,7 @@ impl<'a> Host<'a> {
                     }
                     Some(group) => group.stop(Some(id), stop.grace()),
                     None => match self.exited.remove(&stop.name) {
-                        Some(exit) => self.emit(Record::Stopped {
-                            id,
-                            killed: false,
-                            exit,
-                        }),
+                        Some(exit) => self.emit(Record::Stopped { id, killed: false, exit }),
                         None => {
                             let message =
                                 format!("stop.name: nothing named `{}` was started", stop.name);
@@ -321,9 +308,7 @@ impl<'a> Host<'a> {
     fn update_groups(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         for index in 0..self.groups.len() {
-            let events = self.groups[index]
-                .receive_events()
-                .attempting("reading from an init")?;
+            let events = self.groups[index].receive_events().attempting("reading from an init")?;
             for event in events {
                 self.handle_init_event(index, event);
             }
@@ -362,11 +347,7 @@ impl<'a> Host<'a> {
     }
 
     fn reject(&self, id: u64, message: String, hint: &str) {
-        self.emit(Record::Error {
-            id: Some(id),
-            message,
-            hint: hint.to_owned(),
-        });
+        self.emit(Record::Error { id: Some(id), message, hint: hint.to_owned() });
     }
 
     /// Sends a record to the writer. A failure means that the reader is gone, which `output_closed` also reports.

@@ -157,11 +157,8 @@ struct Init {
 
 impl Init {
     fn run(mut self) -> Result<(), Error> {
-        let started = ToHost::Started {
-            pid: self.server,
-            t_ns: monotonic_ns(),
-            address: self.address,
-        };
+        let started =
+            ToHost::Started { pid: self.server, t_ns: monotonic_ns(), address: self.address };
         // Credentials with another PID need CAP_SYS_ADMIN. Without namespaces the PID needs no translation.
         let named = (self.isolation == Isolation::Namespace).then_some(self.server);
         if self.link.send(&started, named).is_err() {
@@ -208,11 +205,7 @@ impl Init {
 
     /// Handles the host's messages. Returns whether the host is gone.
     fn is_host_gone(&mut self) -> Result<bool, Error> {
-        while self
-            .link
-            .receive(false)
-            .attempting("reading from the host")?
-        {}
+        while self.link.receive(false).attempting("reading from the host")? {}
         while let Some(message) = self.link.next() {
             match message.attempting("a message of the host")? {
                 ToInit::Stop => {

@@ -30,20 +30,14 @@ pub struct Failure {
 
 impl Failure {
     pub fn new(message: String, hint: impl Into<String>) -> Self {
-        Self {
-            message,
-            hint: hint.into(),
-        }
+        Self { message, hint: hint.into() }
     }
 }
 
 /// Starts the server. Returns its PID once exec has succeeded. The init sets CPUs and niceness on itself, and the server inherits them.
 pub fn launch(launch: &Launch) -> Result<i32, Failure> {
     let start = &launch.start;
-    let log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&start.log);
+    let log = OpenOptions::new().create(true).append(true).open(&start.log);
     let output = log.and_then(|log| Ok((log.try_clone()?, log)));
     let (output, errors) = output.map_err(|error| {
         Failure::new(
@@ -54,10 +48,7 @@ pub fn launch(launch: &Launch) -> Result<i32, Failure> {
     match start.cwd.metadata() {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => {
-            return Err(Failure::new(
-                format!("cwd: {} is not a folder", start.cwd.display()),
-                "",
-            ));
+            return Err(Failure::new(format!("cwd: {} is not a folder", start.cwd.display()), ""));
         }
         Err(error) => {
             return Err(Failure::new(
@@ -69,10 +60,7 @@ pub fn launch(launch: &Launch) -> Result<i32, Failure> {
     let cgroup_procs = launch.cgroup_procs.iter().map(|path| {
         let opened = OpenOptions::new().write(true).open(path);
         opened.map_err(|error| {
-            Failure::new(
-                format!("limits: {} cannot be opened: {error}", path.display()),
-                "",
-            )
+            Failure::new(format!("limits: {} cannot be opened: {error}", path.display()), "")
         })
     });
     let cgroup_procs: Vec<File> = cgroup_procs.collect::<Result<_, _>>()?;
@@ -92,15 +80,9 @@ pub fn launch(launch: &Launch) -> Result<i32, Failure> {
         // The standard library drops the supplementary groups of root before it changes the user.
         command.uid(uid).gid(gid);
     }
-    sys::detach(
-        &mut command,
-        launch.isolation == Isolation::ProcessGroup,
-        cgroup_procs,
-    );
+    sys::detach(&mut command, launch.isolation == Isolation::ProcessGroup, cgroup_procs);
     // The init reaps this child like all others. Dropping `Child` neither waits nor kills.
-    let child = command
-        .spawn()
-        .map_err(|error| exec_failure(start, &error))?;
+    let child = command.spawn().map_err(|error| exec_failure(start, &error))?;
     Ok(sys::child_pid(&child))
 }
 
@@ -124,10 +106,7 @@ fn bind(cpus: &[usize]) -> Result<(), Failure> {
             None => Ok(()),
         },
         Err(rustix::io::Errno::INVAL) if !cpus.is_empty() => Err(no_such_cpu(cpus[0])),
-        Err(error) => Err(Failure::new(
-            format!("cpus: cannot bind to {cpus:?}: {error}"),
-            "",
-        )),
+        Err(error) => Err(Failure::new(format!("cpus: cannot bind to {cpus:?}: {error}"), "")),
     }
 }
 
@@ -161,10 +140,7 @@ fn exec_failure(start: &Start, error: &io::Error) -> Failure {
             format!("install `{program}`, or give its whole path; env is the whole environment"),
         ),
         (io::ErrorKind::NotFound, _) => Failure::new(
-            format!(
-                "argv: found no program {}",
-                start.cwd.join(program).display()
-            ),
+            format!("argv: found no program {}", start.cwd.join(program).display()),
             "a script is also not found when the interpreter in its first line is missing",
         ),
         (io::ErrorKind::PermissionDenied, Some(User { uid, gid })) => match error.raw_os_error() {

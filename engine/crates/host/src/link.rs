@@ -82,12 +82,7 @@ pub struct Link {
 
 impl Link {
     pub fn new(socket: OwnedFd) -> Self {
-        Self {
-            socket,
-            received: Vec::new(),
-            sender: None,
-            closed: false,
-        }
+        Self { socket, received: Vec::new(), sender: None, closed: false }
     }
 
     /// Returns whether the other side has closed and every message has been read.

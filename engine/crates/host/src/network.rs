@@ -80,15 +80,9 @@ pub fn enter(wanted: &Network) -> Result<Ipv4Addr, Failure> {
 /// Tries each feature in a new network namespace.
 pub fn probe() -> Abilities {
     let connected = connect();
-    let reached = || {
-        connected
-            .as_ref()
-            .map_err(|_| "there is no network namespace".to_owned())
-    };
+    let reached = || connected.as_ref().map_err(|_| "there is no network namespace".to_owned());
     Abilities {
-        port_translation: reached()
-            .and_then(|_| translate(1234, 8000))
-            .map(|()| "nft".to_owned()),
+        port_translation: reached().and_then(|_| translate(1234, 8000)).map(|()| "nft".to_owned()),
         netem: reached()
             .and_then(|_| netem("eth0", 1000, 0.0).map(|()| "tc, sch_netem".to_owned())),
         network: connected
@@ -107,11 +101,7 @@ impl Pair {
     fn numbered(number: u64) -> Self {
         let subnet = number % SUBNETS;
         let address = |host: u32| Ipv4Addr::from(FIRST_ADDRESS + 4 * subnet as u32 + host);
-        Self {
-            name: format!("weir{subnet}"),
-            outside: address(1),
-            inside: address(2),
-        }
+        Self { name: format!("weir{subnet}"), outside: address(1), inside: address(2) }
     }
 }
 
@@ -123,18 +113,10 @@ fn connect() -> Result<(Namespaces, Pair), String> {
     sys::unshare_network().map_err(|error| format!("unshare(CLONE_NEWNET): {error}"))?;
     let namespaces = Namespaces { host, own: open()? };
     let pair = make_pair(&namespaces)?;
-    let Pair {
-        name,
-        outside,
-        inside,
-    } = &pair;
-    ip(&format!(
-        "link set lo up\naddr add {inside}/30 dev eth0\nlink set eth0 up\n"
-    ))?;
+    let Pair { name, outside, inside } = &pair;
+    ip(&format!("link set lo up\naddr add {inside}/30 dev eth0\nlink set eth0 up\n"))?;
     namespaces.in_host_namespace(|| {
-        ip(&format!(
-            "addr add {outside}/30 dev {name}\nlink set {name} up\n"
-        ))
+        ip(&format!("addr add {outside}/30 dev {name}\nlink set {name} up\n"))
     })?;
     Ok((namespaces, pair))
 }
@@ -146,10 +128,7 @@ fn make_pair(namespaces: &Namespaces) -> Result<Pair, String> {
     for number in first..first + MAX_TRIES {
         let pair = Pair::numbered(number);
         // The tool names the host's namespace by its standard input.
-        let host = namespaces
-            .host
-            .try_clone()
-            .map_err(|error| error.to_string())?;
+        let host = namespaces.host.try_clone().map_err(|error| error.to_string())?;
         let arguments = [
             "link",
             "add",
@@ -230,9 +209,7 @@ fn run_with_input(tool: &str, arguments: &[&str], input: &str) -> Result<(), Str
         rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| error.to_string())?;
     // The pipe has room for these few lines.
     let mut writer = File::from(writer);
-    writer
-        .write_all(input.as_bytes())
-        .map_err(|error| error.to_string())?;
+    writer.write_all(input.as_bytes()).map_err(|error| error.to_string())?;
     drop(writer);
     run(tool, arguments, Stdio::from(reader))
 }
@@ -254,8 +231,5 @@ fn run(tool: &str, arguments: &[impl AsRef<str>], input: Stdio) -> Result<(), St
     // The first line names the error.
     let text = String::from_utf8_lossy(&output.stderr);
     let text = text.lines().map(str::trim).find(|line| !line.is_empty());
-    Err(format!(
-        "{tool}: {}",
-        text.map_or(output.status.to_string(), str::to_owned)
-    ))
+    Err(format!("{tool}: {}", text.map_or(output.status.to_string(), str::to_owned)))
 }

@@ -56,21 +56,14 @@ pub fn run(mut observer: Observer, commands: &Receiver<ObserverCommand>, records
     loop {
         let command = match &sampling {
             None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(sampling) => commands.recv_timeout(
-                sampling
-                    .usual
-                    .due()
-                    .saturating_duration_since(Instant::now()),
-            ),
+            Some(sampling) => commands
+                .recv_timeout(sampling.usual.due().saturating_duration_since(Instant::now())),
         };
         // A failed send is ignored: the host itself ends when its output closes.
         match command {
             Ok(ObserverCommand::Add(group)) => add(&mut observer, &group),
             Ok(ObserverCommand::Remove { name }) => observer.remove(&name),
-            Ok(ObserverCommand::StartSampling {
-                period,
-                memory_period,
-            }) => {
+            Ok(ObserverCommand::StartSampling { period, memory_period }) => {
                 let now = Instant::now();
                 sampling = Some(Sampling {
                     usual: Ticker::new(now, period),
@@ -90,11 +83,8 @@ pub fn run(mut observer: Observer, commands: &Receiver<ObserverCommand>, records
         let now = Instant::now();
         if let Some(sampling) = &mut sampling {
             if sampling.usual.tick(now) {
-                let reading = if sampling.memory.tick(now) {
-                    Reading::Memory
-                } else {
-                    Reading::Usual
-                };
+                let reading =
+                    if sampling.memory.tick(now) { Reading::Memory } else { Reading::Usual };
                 let _ = records.send(sample(&mut observer, reading, None));
             }
         }
@@ -112,9 +102,7 @@ fn lower_priority() {
 }
 
 fn add(observer: &mut Observer, group: &ObservedGroup) {
-    let ObservedGroup {
-        name, tier, init, ..
-    } = group;
+    let ObservedGroup { name, tier, init, .. } = group;
     let is_namespace = group.isolation == Isolation::Namespace
         && observer.add_namespace(name, tier, *init).is_ok();
     if !is_namespace {
@@ -133,10 +121,8 @@ fn sample(observer: &mut Observer, reading: Reading, id: Option<u64>) -> Record 
             sample.id = id;
             Record::Sample(sample)
         }
-        Err(error) => Record::Error {
-            id,
-            message: error.to_string(),
-            hint: error.hint().to_owned(),
-        },
+        Err(error) => {
+            Record::Error { id, message: error.to_string(), hint: error.hint().to_owned() }
+        }
     }
 }

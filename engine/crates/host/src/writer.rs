@@ -30,9 +30,7 @@ impl Writer {
                 }
             }
         };
-        std::thread::Builder::new()
-            .name("write".to_owned())
-            .spawn(write)?;
+        std::thread::Builder::new().name("write".to_owned()).spawn(write)?;
         Ok(Self { finished })
     }
 

@@ -32,10 +32,7 @@ impl Writes {
         let events = Fanotify::new()?;
         let table = std::fs::read_to_string("/proc/self/mountinfo")?;
         for point in table.lines().filter_map(|line| line.split(' ').nth(4)) {
-            if IGNORED_MOUNTS
-                .iter()
-                .any(|top| Path::new(point).starts_with(top))
-            {
+            if IGNORED_MOUNTS.iter().any(|top| Path::new(point).starts_with(top)) {
                 continue;
             }
             // A mount may be hidden by another one, or refuse to be watched. Only the root mount must be watched.

@@ -59,11 +59,7 @@ impl Default for Http1 {
     fn default() -> Self {
         Self {
             last_head: Vec::new(),
-            last: Head {
-                status: 0,
-                keep_alive: false,
-                framing: Framing::Interim,
-            },
+            last: Head { status: 0, keep_alive: false, framing: Framing::Interim },
             last_to_head: false,
         }
     }
@@ -164,9 +160,7 @@ impl Http1 {
                     };
                 }
                 State::Length(response, left) => {
-                    let here = usize::try_from(*left)
-                        .unwrap_or(usize::MAX)
-                        .min(bytes.len() - used);
+                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len() - used);
                     sink.body(&bytes[used..used + here]);
                     used += here;
                     response.body_bytes += here as u64;

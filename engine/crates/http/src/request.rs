@@ -86,17 +86,13 @@ pub fn list_fields<'a>(
     let host = (!has_field(headers, "host")).then_some(("Host", authority));
     let close = !keep_alive && !has_field(headers, "connection");
     let close = close.then_some(("Connection", "close"));
-    let given = headers
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let given = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     host.into_iter().chain(close).chain(given)
 }
 
 /// Returns whether a field is among the given ones.
 pub fn has_field(headers: &[(String, String)], wanted: &str) -> bool {
-    headers
-        .iter()
-        .any(|(name, _)| name.eq_ignore_ascii_case(wanted))
+    headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted))
 }
 
 /// Returns whether a request states the length of its body even without one (RFC 9110, section 8.6).
@@ -164,12 +160,7 @@ mod tests {
 
     #[test]
     fn a_connections_only_request_says_close() {
-        let only = |headers| {
-            encode(&RequestParts {
-                keep_alive: false,
-                ..parts(headers, None)
-            })
-        };
+        let only = |headers| encode(&RequestParts { keep_alive: false, ..parts(headers, None) });
         assert!(only(&[]).contains("\r\nConnection: close\r\n"));
         let given = [("connection".to_owned(), "keep-alive".to_owned())];
         assert!(!only(&given).contains("close"));
@@ -178,10 +169,7 @@ mod tests {
     #[test]
     fn a_post_without_a_body_states_its_length_and_a_get_does_not() {
         assert!(encode(&parts(&[], None)).ends_with("Content-Length: 0\r\n\r\n"));
-        let get = RequestParts {
-            method: "GET",
-            ..parts(&[], None)
-        };
+        let get = RequestParts { method: "GET", ..parts(&[], None) };
         assert!(encode(&get).ends_with("Host: example:8080\r\n\r\n"));
     }
 }

@@ -175,9 +175,7 @@ fn run_thread<D: NetBackend>(
         tally.clocks.tls_handshake = Some(weir_record::new_histogram());
     }
     let has_steps = prepared.scenario.is_some();
-    let log = shared
-        .blocks
-        .map(|blocks| RequestLog::new(blocks, shard, has_steps));
+    let log = shared.blocks.map(|blocks| RequestLog::new(blocks, shard, has_steps));
     let recorder = Recorder::new(
         tally,
         log,
@@ -236,10 +234,7 @@ fn bind(k: usize, cpus: &[usize]) -> Result<(), LoadError> {
     }
     let cpu = cpus[k % cpus.len()];
     if cpu >= CpuSet::MAX_CPU {
-        return Err(LoadError::Cpu {
-            cpu,
-            problem: Errno::INVAL,
-        });
+        return Err(LoadError::Cpu { cpu, problem: Errno::INVAL });
     }
     let mut set = CpuSet::new();
     set.set(cpu);
@@ -267,10 +262,7 @@ impl Collector<'_> {
         let settle_ns = (connected * SETTLE_NS_EACH).min(LONGEST_SETTLE_NS);
         let soonest_ns = now_ns() + START_DELAY_NS + settle_ns;
         let start_ns = if self.prepared.plan.held {
-            emit(Record::Ready {
-                connected,
-                soonest_monotonic_ns: soonest_ns,
-            });
+            emit(Record::Ready { connected, soonest_monotonic_ns: soonest_ns });
             match self.wait_to_be_told() {
                 Some(told_ns) => told_ns.max(now_ns() + START_DELAY_NS),
                 None => return Ok(()),
@@ -284,11 +276,7 @@ impl Collector<'_> {
         }
         emit(Record::Hello(self.hello(connected, start_ns)));
         for note in &self.prepared.notes {
-            emit(Record::Event(Event {
-                t_s: 0.0,
-                kind: "address",
-                detail: note.clone(),
-            }));
+            emit(Record::Event(Event { t_s: 0.0, kind: "address", detail: note.clone() }));
         }
         let begun = moment();
         let mut standstill = StallDetector::new(begun, starts.len());
@@ -338,10 +326,7 @@ impl Collector<'_> {
     /// Waits for the start of a held load. Returns `None` if the load was stopped before.
     fn wait_to_be_told(&self) -> Option<u64> {
         loop {
-            match self
-                .begin
-                .recv_timeout(Duration::from_nanos(CHECK_INTERVAL_NS))
-            {
+            match self.begin.recv_timeout(Duration::from_nanos(CHECK_INTERVAL_NS)) {
                 Ok(start_ns) => return Some(start_ns),
                 Err(RecvTimeoutError::Timeout) if !self.stop.is_requested() => {}
                 Err(_) => return None,
@@ -414,10 +399,7 @@ impl Collector<'_> {
         let mut spares = Vec::new();
         let interval = merger.take(part, &mut spares);
         spares.iter_mut().for_each(weir_record::Histogram::reset);
-        self.pool
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .append(&mut spares);
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner).append(&mut spares);
         interval
     }
 }

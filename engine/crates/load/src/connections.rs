@@ -163,10 +163,7 @@ impl<S: Default> Connections<S> {
         connection.phase = Phase::Connecting;
         connection.since_ns = now;
         self.connecting.push(&mut self.all, slot);
-        let (index, targets) = (
-            self.shard.index(u64::from(slot)),
-            self.endpoints.len() as u64,
-        );
+        let (index, targets) = (self.shard.index(u64::from(slot)), self.endpoints.len() as u64);
         let endpoints = &self.endpoints[(index % targets) as usize];
         let turn = index / targets % endpoints.len() as u64;
         &endpoints[turn as usize]
@@ -312,9 +309,10 @@ impl<S: Default> Connections<S> {
     /// Returns when a timeout or the end of a pause comes next.
     #[inline]
     pub(crate) fn next_ns(&self) -> u64 {
-        let timeout_ns = self.connecting.first().map_or(u64::MAX, |slot| {
-            self.all[slot as usize].since_ns + self.timeout_ns
-        });
+        let timeout_ns = self
+            .connecting
+            .first()
+            .map_or(u64::MAX, |slot| self.all[slot as usize].since_ns + self.timeout_ns);
         match self.retries.peek() {
             Some(Reverse((at_ns, _))) => timeout_ns.min(*at_ns),
             None => timeout_ns,

@@ -51,11 +51,7 @@ impl InFlightRequest {
 
     /// Returns a request that was due and not written.
     pub(crate) fn unsent(intended_ns: u64, part: u32) -> Self {
-        Self {
-            intended_ns,
-            part,
-            ..Self::default()
-        }
+        Self { intended_ns, part, ..Self::default() }
     }
 
     /// Returns its response time.
@@ -204,8 +200,7 @@ impl InFlight {
     /// Returns when the next request times out, `u64::MAX` if none is in flight.
     #[inline]
     pub(crate) fn next_timeout_ns(&self) -> u64 {
-        self.oldest()
-            .map_or(u64::MAX, |oldest| oldest.written_ns + self.timeout_ns)
+        self.oldest().map_or(u64::MAX, |oldest| oldest.written_ns + self.timeout_ns)
     }
 
     /// Returns the connection of a request that has timed out, `None` if there is none.
@@ -242,11 +237,7 @@ mod tests {
     use super::*;
 
     fn request(at_ns: u64) -> InFlightRequest {
-        InFlightRequest {
-            intended_ns: at_ns,
-            written_ns: at_ns,
-            ..InFlightRequest::default()
-        }
+        InFlightRequest { intended_ns: at_ns, written_ns: at_ns, ..InFlightRequest::default() }
     }
 
     fn intended(request: Option<&mut InFlightRequest>) -> Option<u64> {
@@ -271,9 +262,7 @@ mod tests {
             assert_eq!(intended(in_flight.pop(1)), Some(expected));
         }
         assert_eq!((in_flight.count(0), in_flight.len()), (0, 2));
-        let left = in_flight
-            .iter()
-            .map(|(slot, request)| (slot, request.intended_ns));
+        let left = in_flight.iter().map(|(slot, request)| (slot, request.intended_ns));
         assert_eq!(left.collect::<Vec<_>>(), [(1, 20), (1, 21)]);
         assert!(in_flight.pop(0).is_none());
     }

@@ -15,10 +15,7 @@ pub(crate) struct Links {
 
 impl Default for Links {
     fn default() -> Self {
-        Self {
-            next: NONE,
-            previous: NONE,
-        }
+        Self { next: NONE, previous: NONE }
     }
 }
 
@@ -37,11 +34,7 @@ pub(crate) struct IndexList {
 
 impl IndexList {
     pub(crate) fn new() -> Self {
-        Self {
-            first: NONE,
-            last: NONE,
-            length: 0,
-        }
+        Self { first: NONE, last: NONE, length: 0 }
     }
 
     #[inline]
@@ -57,10 +50,7 @@ impl IndexList {
 
     #[inline]
     pub(crate) fn push(&mut self, items: &mut [impl Linked], index: u32) {
-        *items[index as usize].links() = Links {
-            next: NONE,
-            previous: self.last,
-        };
+        *items[index as usize].links() = Links { next: NONE, previous: self.last };
         match self.last {
             NONE => self.first = index,
             last => items[last as usize].links().next = index,

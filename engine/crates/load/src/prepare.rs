@@ -57,9 +57,7 @@ impl Prepared {
             })
         };
         let requests: Vec<Vec<u8>> = targets.iter().map(render).collect();
-        if let Some(request) = requests
-            .iter()
-            .find(|request| u32::try_from(request.len()).is_err())
+        if let Some(request) = requests.iter().find(|request| u32::try_from(request.len()).is_err())
         {
             return Err(PlanError::value(
                 "request.body",
@@ -81,9 +79,7 @@ impl Prepared {
         Ok(Self {
             endpoints: endpoints(&plan, &targets, &mut notes)?,
             notes,
-            tls: encrypted
-                .map(|target| tls_settings(&plan, target))
-                .collect::<Result<_, _>>()?,
+            tls: encrypted.map(|target| tls_settings(&plan, target)).collect::<Result<_, _>>()?,
             plan,
             requests,
             scenario,
@@ -113,9 +109,7 @@ impl Prepared {
     pub(crate) fn right_statuses(&self) -> Box<[bool; 1000]> {
         let mut right = Box::new([false; 1000]);
         match &self.plan.check.status {
-            Some(statuses) => statuses
-                .iter()
-                .for_each(|&status| right[usize::from(status)] = true),
+            Some(statuses) => statuses.iter().for_each(|&status| right[usize::from(status)] = true),
             None => right[..400].fill(true),
         }
         right
@@ -158,9 +152,7 @@ pub(crate) fn shard(plan: &Plan, thread: usize) -> Shard {
 /// Returns how many connections this engine makes.
 pub(crate) fn own_connections(plan: &Plan) -> usize {
     let all = plan.load.connections() as u64;
-    let own: u64 = (0..plan.threads)
-        .map(|thread| shard(plan, thread).count(all))
-        .sum();
+    let own: u64 = (0..plan.threads).map(|thread| shard(plan, thread).count(all)).sum();
     own as usize
 }
 
@@ -177,10 +169,7 @@ fn endpoints(
         }
         let from_each = plan.local_addresses.iter().flat_map(|&address| {
             to.iter().map(move |endpoint| match endpoint {
-                &Endpoint::Tcp { to, .. } => Endpoint::Tcp {
-                    to,
-                    from: Some(address),
-                },
+                &Endpoint::Tcp { to, .. } => Endpoint::Tcp { to, from: Some(address) },
                 Endpoint::Unix(_) => endpoint.clone(),
             })
         });
@@ -224,10 +213,7 @@ fn tls_settings(plan: &Plan, target: &Target) -> Result<Settings, LoadError> {
         identity_pem: read_pem("tls.certificate", tls.certificate.as_ref())?
             .zip(read_pem("tls.key", tls.key.as_ref())?),
         insecure: tls.insecure,
-        server_name: tls
-            .server_name
-            .clone()
-            .unwrap_or_else(|| target.host.clone()),
+        server_name: tls.server_name.clone().unwrap_or_else(|| target.host.clone()),
         resumption: tls.resumption,
     };
     Client::new(&settings).map_err(|error| tls_error(&tls, error))?;
@@ -260,11 +246,7 @@ fn tls_error(tls: &Tls, error: SettingsError) -> LoadError {
         }
         SettingsError::Provider(_) => return LoadError::System(std::io::Error::other(problem)),
     };
-    LoadError::Tls {
-        key,
-        found: found.unwrap_or_default(),
-        problem,
-    }
+    LoadError::Tls { key, found: found.unwrap_or_default(), problem }
 }
 
 fn read_body(body: Option<&Body>) -> Result<Option<Vec<u8>>, LoadError> {
@@ -272,33 +254,22 @@ fn read_body(body: Option<&Body>) -> Result<Option<Vec<u8>>, LoadError> {
         None => Ok(None),
         Some(Body::Text(text)) => Ok(Some(text.clone().into_bytes())),
         Some(Body::Base64(encoded)) => Ok(Some(Body::decode_base64(encoded)?)),
-        Some(Body::File(path)) => {
-            std::fs::read(path)
-                .map(Some)
-                .map_err(|problem| LoadError::Body {
-                    path: path.clone(),
-                    problem,
-                })
-        }
+        Some(Body::File(path)) => std::fs::read(path)
+            .map(Some)
+            .map_err(|problem| LoadError::Body { path: path.clone(), problem }),
     }
 }
 
 /// Returns the addresses of the target that accept connections, in the resolver's order: the first, or with `all` each of them. If none
 /// does, returns the first of all: the load reports its error. With `from`, only addresses of its family are tried.
 fn resolve(target: &Target, from: Option<IpAddr>, all: bool) -> Result<Resolved, LoadError> {
-    let unknown = |problem: String| LoadError::Resolve {
-        host: target.host.clone(),
-        problem,
-    };
+    let unknown = |problem: String| LoadError::Resolve { host: target.host.clone(), problem };
     let mut addresses: Vec<SocketAddr> = Vec::new();
     let found = (target.host.as_str(), target.port)
         .to_socket_addrs()
         .map_err(|error| unknown(error.to_string()))?;
     // RFC 6761, section 6.3: localhost has both loopback addresses, though a hosts file may name only one. Node listens on ::1 alone.
-    let loopbacks = [
-        IpAddr::from(Ipv4Addr::LOCALHOST),
-        Ipv6Addr::LOCALHOST.into(),
-    ];
+    let loopbacks = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
     let is_localhost = target.host.eq_ignore_ascii_case("localhost");
     let known = loopbacks.map(|address| SocketAddr::new(address, target.port));
     for address in found.chain(known.into_iter().filter(|_| is_localhost)) {
@@ -314,10 +285,7 @@ fn resolve(target: &Target, from: Option<IpAddr>, all: bool) -> Result<Resolved,
         }));
     };
     if addresses.len() == 1 {
-        return Ok(Resolved {
-            addresses,
-            note: None,
-        });
+        return Ok(Resolved { addresses, note: None });
     }
     let accepts = |to: &SocketAddr| TcpStream::connect_timeout(to, PROBE_TIMEOUT).is_ok();
     let (used, refusing): (Vec<SocketAddr>, Vec<SocketAddr>) = if all {
@@ -327,20 +295,14 @@ fn resolve(target: &Target, from: Option<IpAddr>, all: bool) -> Result<Resolved,
         (vec![addresses[nth]], addresses[..nth].to_vec())
     };
     if used.is_empty() {
-        return Ok(Resolved {
-            addresses: vec![first],
-            note: None,
-        });
+        return Ok(Resolved { addresses: vec![first], note: None });
     }
     let go = format!("{}: connections go to {}", target.host, list(&used));
     let note = match refusing.is_empty() {
         true => all.then_some(go),
         false => Some(format!("{go}, because {} accepts none", list(&refusing))),
     };
-    Ok(Resolved {
-        addresses: used,
-        note,
-    })
+    Ok(Resolved { addresses: used, note })
 }
 
 fn list(addresses: &[SocketAddr]) -> String {
@@ -364,8 +326,5 @@ fn allow_files(connections: usize, threads: usize) -> Result<(), LoadError> {
     if current.is_none_or(|current| current >= needed) {
         return Ok(());
     }
-    Err(LoadError::Files {
-        connections,
-        limit: current.unwrap_or(0).saturating_sub(others),
-    })
+    Err(LoadError::Files { connections, limit: current.unwrap_or(0).saturating_sub(others) })
 }

@@ -9,11 +9,7 @@ pub(crate) fn ramp(plan: &Plan, lasted_s: f64) -> Option<Ramp> {
         return None;
     };
     let (users, within_s) = arrivals(&closed.profile().points(), lasted_s);
-    (within_s > 0.0).then_some(Ramp {
-        users,
-        within_s,
-        loops: closed.loops?,
-    })
+    (within_s > 0.0).then_some(Ramp { users, within_s, loops: closed.loops? })
 }
 
 /// Returns how many users come until a moment, and when the last one comes. A user and its successor count as two.
@@ -26,11 +22,7 @@ fn arrivals(points: &[(f64, f64)], until_s: f64) -> (f64, f64) {
             continue;
         }
         last_s = to_s.min(until_s);
-        let share = if to_s > from_s {
-            (last_s - from_s) / (to_s - from_s)
-        } else {
-            1.0
-        };
+        let share = if to_s > from_s { (last_s - from_s) / (to_s - from_s) } else { 1.0 };
         users += (to - from) * share;
     }
     (users, last_s)

@@ -106,9 +106,7 @@ impl Recorder {
         self.opened.connected += 1;
         let clocks = &mut self.tally.clocks;
         let connected_ns = handshake_began_ns.unwrap_or(now);
-        clocks
-            .connect_time
-            .saturating_record(connected_ns.saturating_sub(began_ns));
+        clocks.connect_time.saturating_record(connected_ns.saturating_sub(began_ns));
         if let Some(tls_handshake) = &mut clocks.tls_handshake {
             tls_handshake.saturating_record(now.saturating_sub(connected_ns));
         }
@@ -132,13 +130,7 @@ impl Recorder {
                 true => RequestOutcome::Ok,
                 false => RequestOutcome::Failed(ErrorKind::Check),
             };
-            log.record(
-                UserId::on(slot),
-                request,
-                outcome,
-                Some(response),
-                connect_ns,
-            );
+            log.record(UserId::on(slot), request, outcome, Some(response), connect_ns);
         }
     }
 
@@ -167,10 +159,7 @@ impl Recorder {
     ) -> bool {
         self.tally.fail(kind, now, detail);
         if self.until_failure && self.first_failure.is_none() {
-            self.first_failure = Some(FirstFailure {
-                at_ns: now - window.start_ns,
-                kind,
-            });
+            self.first_failure = Some(FirstFailure { at_ns: now - window.start_ns, kind });
         }
         self.until_failure
     }
@@ -183,8 +172,7 @@ impl Recorder {
             head => head,
         };
         self.excerpt.clear();
-        self.excerpt
-            .extend_from_slice(&bytes[..bytes.len().min(EXCERPT_BYTES)]);
+        self.excerpt.extend_from_slice(&bytes[..bytes.len().min(EXCERPT_BYTES)]);
     }
 
     /// Returns the kept bytes as text, with escapes.
@@ -196,8 +184,7 @@ impl Recorder {
     /// Reports a connection that could not be made and had no request.
     #[cold]
     pub(crate) fn connect_failed(&mut self, failure: &ConnectFailure, now: u64) {
-        self.tally
-            .event(ErrorKind::Connect, now, || describe_connect(failure));
+        self.tally.event(ErrorKind::Connect, now, || describe_connect(failure));
     }
 
     /// Ends the intervals that are over, but not the last one of the load.

@@ -23,9 +23,7 @@ impl Stop {
             StopReason::FirstFailure => FIRST_FAILURE,
         };
         // Fails if there is a reason already, which stays.
-        let _ = self
-            .0
-            .compare_exchange(RUNNING, reason, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.0.compare_exchange(RUNNING, reason, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Returns whether the load should end.

@@ -335,18 +335,13 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
                 reader.cross_boundary(now);
             }
             match event {
-                Event::Received {
-                    slot,
-                    bytes,
-                    stamp_unix_ns,
-                } => {
+                Event::Received { slot, bytes, stamp_unix_ns } => {
                     let reception = reader.receive(slot, bytes, stamp_unix_ns, now);
                     self.received(slot, reception, now);
                 }
-                Event::Connected {
-                    slot,
-                    handshake_began_ns,
-                } => self.connected(slot, handshake_began_ns, now),
+                Event::Connected { slot, handshake_began_ns } => {
+                    self.connected(slot, handshake_began_ns, now)
+                }
                 Event::Ended { slot } => self.ended(slot, now),
                 Event::Failed { slot, errno, text } => {
                     let text = text.map(str::to_owned);

@@ -98,14 +98,8 @@ mod tests {
 
     #[test]
     fn without_its_own_cpu_it_never_spins() {
-        assert_eq!(
-            WaitStrategy::Sleep.wait(999_999, 1_000_000, true),
-            Wait::AtMostNs(1)
-        );
-        assert_eq!(
-            WaitStrategy::Block.wait(999_999, 1_000_000, true),
-            Wait::AboutNs(1)
-        );
+        assert_eq!(WaitStrategy::Sleep.wait(999_999, 1_000_000, true), Wait::AtMostNs(1));
+        assert_eq!(WaitStrategy::Block.wait(999_999, 1_000_000, true), Wait::AboutNs(1));
     }
 
     #[test]
@@ -121,9 +115,6 @@ mod tests {
 
     #[test]
     fn no_sleep_is_so_long_that_a_stop_is_not_heard() {
-        assert_eq!(
-            WaitStrategy::Block.wait(0, u64::MAX, true),
-            Wait::AboutNs(LONGEST_NS)
-        );
+        assert_eq!(WaitStrategy::Block.wait(0, u64::MAX, true), Wait::AboutNs(LONGEST_NS));
     }
 }

@@ -14,12 +14,7 @@ pub(crate) struct Window {
 impl Window {
     /// Returns the time before a load.
     pub(crate) fn before() -> Self {
-        Self {
-            is_running: false,
-            start_ns: 0,
-            end_ns: u64::MAX,
-            boundary_ns: u64::MAX,
-        }
+        Self { is_running: false, start_ns: 0, end_ns: u64::MAX, boundary_ns: u64::MAX }
     }
 
     /// The clock starts.

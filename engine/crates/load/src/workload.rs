@@ -47,11 +47,7 @@ pub(crate) struct Workload {
 
 impl Workload {
     pub(crate) fn new(requests: Requests, demand: Demand) -> Self {
-        Self {
-            requests,
-            demand,
-            start_ns: 0,
-        }
+        Self { requests, demand, start_ns: 0 }
     }
 
     /// The clock starts.

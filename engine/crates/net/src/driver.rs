@@ -81,21 +81,10 @@ impl Completion {
     #[inline]
     pub(crate) fn with<'a>(self, bytes: &'a [u8], stamp_unix_ns: Option<u64>) -> Event<'a> {
         match self {
-            Self::Received(slot) => Event::Received {
-                slot,
-                bytes,
-                stamp_unix_ns,
-            },
-            Self::Connected(slot) => Event::Connected {
-                slot,
-                handshake_began_ns: None,
-            },
+            Self::Received(slot) => Event::Received { slot, bytes, stamp_unix_ns },
+            Self::Connected(slot) => Event::Connected { slot, handshake_began_ns: None },
             Self::Ended(slot) => Event::Ended { slot },
-            Self::Failed(slot, errno) => Event::Failed {
-                slot,
-                errno,
-                text: None,
-            },
+            Self::Failed(slot, errno) => Event::Failed { slot, errno, text: None },
         }
     }
 }

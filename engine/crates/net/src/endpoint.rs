@@ -40,10 +40,7 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp { to, from: None } => to.fmt(formatter),
-            Self::Tcp {
-                to,
-                from: Some(from),
-            } => write!(formatter, "{to} from {from}"),
+            Self::Tcp { to, from: Some(from) } => write!(formatter, "{to} from {from}"),
             Self::Unix(address) => {
                 let path = address.path_bytes().unwrap_or_default();
                 formatter.write_str(&String::from_utf8_lossy(path))

@@ -29,9 +29,7 @@ const READS_IN_A_ROW: u32 = 16;
 /// Events taken at once.
 const EVENTS: usize = 256;
 /// Edges that mean there is nothing to wait for: read until the end.
-const ENDED: EventFlags = EventFlags::RDHUP
-    .union(EventFlags::HUP)
-    .union(EventFlags::ERR);
+const ENDED: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -187,10 +185,7 @@ impl Driver for EpollDriver {
 
     #[inline]
     fn has_unsent(&self, slot: Slot) -> bool {
-        self.places[slot as usize]
-            .socket
-            .as_ref()
-            .is_some_and(|socket| socket.unsent.is_some())
+        self.places[slot as usize].socket.as_ref().is_some_and(|socket| socket.unsent.is_some())
     }
 
     fn close(&mut self, slot: Slot) {
@@ -444,8 +439,5 @@ fn slot_of(data: EventData) -> (Slot, u32) {
 }
 
 fn timespec(ns: u64) -> Timespec {
-    Timespec {
-        tv_sec: (ns / 1_000_000_000) as i64,
-        tv_nsec: (ns % 1_000_000_000) as i64,
-    }
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }

@@ -12,14 +12,8 @@ use weir_sys::socket::{choose_port_when_connecting, stamp_received_packets};
 /// A socket that is being connected. It does not block. If so asked, what it receives is stamped.
 pub(crate) fn start_connecting(endpoint: &Endpoint, stamps: bool) -> Result<OwnedFd, Errno> {
     let family = match endpoint {
-        Endpoint::Tcp {
-            to: SocketAddr::V4(_),
-            ..
-        } => AddressFamily::INET,
-        Endpoint::Tcp {
-            to: SocketAddr::V6(_),
-            ..
-        } => AddressFamily::INET6,
+        Endpoint::Tcp { to: SocketAddr::V4(_), .. } => AddressFamily::INET,
+        Endpoint::Tcp { to: SocketAddr::V6(_), .. } => AddressFamily::INET6,
         Endpoint::Unix(_) => AddressFamily::UNIX,
     };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

@@ -134,8 +134,7 @@ impl Driver for UringDriver {
         socket.has_unsent = bytes.len() > SMALL_BYTES;
         let tag = tag(Operation::Send, slot, *generation);
         let descriptor = socket.descriptor.as_fd();
-        self.ring
-            .send(descriptor, Outgoing::Payload(bytes), tag, socket.has_unsent);
+        self.ring.send(descriptor, Outgoing::Payload(bytes), tag, socket.has_unsent);
     }
 
     #[inline]
@@ -162,8 +161,7 @@ impl Driver for UringDriver {
         socket.has_unsent = bytes.len() > SMALL_BYTES;
         let tag = tag(Operation::Send, slot, *generation);
         let descriptor = socket.descriptor.as_fd();
-        self.ring
-            .send(descriptor, Outgoing::Once(memory), tag, socket.has_unsent);
+        self.ring.send(descriptor, Outgoing::Once(memory), tag, socket.has_unsent);
     }
 
     fn send_bytes(&mut self, slot: Slot, bytes: &[u8]) {
@@ -184,10 +182,7 @@ impl Driver for UringDriver {
 
     #[inline]
     fn has_unsent(&self, slot: Slot) -> bool {
-        self.places[slot as usize]
-            .socket
-            .as_ref()
-            .is_some_and(|socket| socket.has_unsent)
+        self.places[slot as usize].socket.as_ref().is_some_and(|socket| socket.has_unsent)
     }
 
     fn close(&mut self, slot: Slot) {
@@ -197,11 +192,7 @@ impl Driver for UringDriver {
     }
 
     fn close_after_peer(&mut self, slot: Slot) {
-        let key = tag(
-            Operation::Receive,
-            slot,
-            self.places[slot as usize].generation,
-        );
+        let key = tag(Operation::Receive, slot, self.places[slot as usize].generation);
         match self.give_up(slot) {
             Some(socket) if socket.has_ended => self.shut(socket.descriptor),
             Some(socket) => self.lingering.keep(key, socket.descriptor),
@@ -214,11 +205,7 @@ impl Driver for UringDriver {
         while let Some(descriptor) = self.lingering.overdue() {
             self.shut(descriptor);
         }
-        let wait = if self.failures.is_empty() {
-            wait
-        } else {
-            Wait::Poll
-        };
+        let wait = if self.failures.is_empty() { wait } else { Wait::Poll };
         let completed = self.ring.enter(wait)?;
         // A descriptor that is closed earlier may be the next connection's when the kernel takes an old entry.
         if self.ring.has_submitted_all() {
@@ -251,10 +238,7 @@ impl UringDriver {
             let completion = match operation {
                 Operation::Receive if is_current => self.on_receive(slot, completed),
                 Operation::Receive => {
-                    completed
-                        .buffer
-                        .into_iter()
-                        .for_each(|buffer| self.ring.give_back(buffer));
+                    completed.buffer.into_iter().for_each(|buffer| self.ring.give_back(buffer));
                     if !completed.goes_on {
                         self.closing.extend(self.lingering.ended(completed.tag));
                     }
@@ -279,9 +263,7 @@ impl UringDriver {
             (Ok(length), buffer) => {
                 let incoming = buffer.map(|buffer| self.ring.incoming(buffer, length as usize));
                 let Some(incoming) = incoming.filter(|incoming| incoming.length > 0) else {
-                    buffer
-                        .into_iter()
-                        .for_each(|buffer| self.ring.give_back(buffer));
+                    buffer.into_iter().for_each(|buffer| self.ring.give_back(buffer));
                     socket.has_ended = true;
                     return Some(Completion::Ended(slot));
                 };
@@ -403,11 +385,7 @@ fn untag(tag: u64) -> (Operation, Slot, u32) {
         2 => Operation::Send,
         _ => Operation::SendOwned,
     };
-    (
-        operation,
-        tag as u32,
-        (tag >> 32) as u32 & ((1 << GENERATION_BITS) - 1),
-    )
+    (operation, tag as u32, (tag >> 32) as u32 & ((1 << GENERATION_BITS) - 1))
 }
 
 #[cfg(test)]
@@ -437,9 +415,7 @@ mod tests {
         driver.connect(slot, endpoint);
         loop {
             match driver.next() {
-                Some(Event::Connected {
-                    slot: connected, ..
-                }) => {
+                Some(Event::Connected { slot: connected, .. }) => {
                     assert_eq!(connected, slot);
                     return listener.accept().unwrap().0;
                 }
@@ -508,10 +484,9 @@ mod tests {
     #[test]
     fn submissions_that_the_kernel_refuses_for_good_end_in_an_error() {
         let busy = std::iter::repeat_n(Some(Errno::BUSY), 2000);
-        for (faults, expected) in [
-            (vec![Some(Errno::INVAL)], Errno::INVAL),
-            (busy.collect(), Errno::AGAIN),
-        ] {
+        for (faults, expected) in
+            [(vec![Some(Errno::INVAL)], Errno::INVAL), (busy.collect(), Errno::AGAIN)]
+        {
             let (listener, endpoint, mut driver) = start();
             let _server = connect(&mut driver, 0, &listener, &endpoint);
             driver.ring.faults = faults.into();
@@ -532,14 +507,7 @@ mod tests {
         driver.wait(Wait::Poll).unwrap();
         let failed = driver.next();
         assert!(
-            matches!(
-                failed,
-                Some(Event::Failed {
-                    slot: 0,
-                    errno: Errno::MSGSIZE,
-                    ..
-                })
-            ),
+            matches!(failed, Some(Event::Failed { slot: 0, errno: Errno::MSGSIZE, .. })),
             "{failed:?}"
         );
     }

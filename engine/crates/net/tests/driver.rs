@@ -100,11 +100,7 @@ fn next<D: Driver>(driver: &mut D) -> Seen {
 fn next_stamp<D: Driver>(driver: &mut D, expected: &[u8]) -> Option<u64> {
     loop {
         match driver.next() {
-            Some(Event::Received {
-                bytes,
-                stamp_unix_ns,
-                ..
-            }) => {
+            Some(Event::Received { bytes, stamp_unix_ns, .. }) => {
                 assert_eq!(bytes, expected);
                 return stamp_unix_ns;
             }
@@ -206,10 +202,7 @@ fn every_connection_is_heard_when_the_buffers_run_out<D: Backend>() {
     // And all of them once more, to see that each still listens.
     for (slot, peer) in peers.iter_mut().enumerate() {
         peer.write_all(b"again").unwrap();
-        assert_eq!(
-            next(&mut driver),
-            Seen::Received(slot as Slot, b"again".to_vec())
-        );
+        assert_eq!(next(&mut driver), Seen::Received(slot as Slot, b"again".to_vec()));
     }
 }
 
@@ -303,15 +296,10 @@ fn a_unix_socket_is_as_good_as_any<D: Backend>() {
 
 fn a_connection_comes_from_the_address_it_is_told<D: Backend>() {
     let (listener, endpoint) = listener();
-    let Endpoint::Tcp { to, .. } = endpoint else {
-        panic!("{endpoint}")
-    };
+    let Endpoint::Tcp { to, .. } = endpoint else { panic!("{endpoint}") };
     let from: IpAddr = "127.0.0.77".parse().unwrap();
     let mut driver = D::new(1).unwrap();
-    let from_there = Endpoint::Tcp {
-        to,
-        from: Some(from),
-    };
+    let from_there = Endpoint::Tcp { to, from: Some(from) };
     driver.connect(0, &from_there);
     assert_eq!(next(&mut driver), Seen::Connected(0));
     assert_eq!(listener.accept().unwrap().1.ip(), from);

@@ -71,10 +71,7 @@ impl SamplingPhase {
 
     /// Returns the next phase, out of `count`.
     pub fn next(self, count: u64) -> Self {
-        Self {
-            index: self.index.wrapping_add(1),
-            count: count.max(1),
-        }
+        Self { index: self.index.wrapping_add(1), count: count.max(1) }
     }
 
     /// Returns whether this phase reads a thread.
@@ -99,11 +96,7 @@ pub struct ThreadBudget {
 
 impl ThreadBudget {
     pub fn new() -> Self {
-        Self {
-            phase: SamplingPhase::ALL,
-            whole_cost_s: 0.0,
-            passes: 0.0,
-        }
+        Self { phase: SamplingPhase::ALL, whole_cost_s: 0.0, passes: 0.0 }
     }
 
     pub fn phase(&self) -> SamplingPhase {
@@ -144,10 +137,7 @@ mod tests {
             phase = phase.next(3);
             let having: Vec<i32> = (1..=700).filter(|&thread| phase.includes(thread)).collect();
             assert!(having.len() <= 234, "{}", having.len());
-            rarely += having
-                .iter()
-                .filter(|&&one| phase.includes_rarely(one, 4))
-                .count();
+            rarely += having.iter().filter(|&&one| phase.includes_rarely(one, 4)).count();
             had.extend(having.iter().filter(|_| round < 3));
         }
         had.sort_unstable();
@@ -158,16 +148,8 @@ mod tests {
 
     #[test]
     fn sums_over_many_threads_are_read_rarely() {
-        let usual = Depth {
-            threads: true,
-            slow: false,
-            memory: false,
-            full: false,
-        };
-        let slow = Depth {
-            slow: true,
-            ..usual
-        };
+        let usual = Depth { threads: true, slow: false, memory: false, full: false };
+        let slow = Depth { slow: true, ..usual };
         let full = Depth { full: true, ..slow };
         let most = |depth: Depth, has_cgroup_cpu: bool| {
             let mut counts = [50, 51, 200, 201, 500, 501, 9999].into_iter().rev();

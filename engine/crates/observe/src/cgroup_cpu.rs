@@ -24,10 +24,7 @@ impl CgroupCpu {
     pub fn open(folder: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(CWD, folder.join("cpu.stat"), flags, Mode::empty())?;
-        Ok(Self {
-            file,
-            used_us: (0, 0),
-        })
+        Ok(Self { file, used_us: (0, 0) })
     }
 
     /// Reads the file again. Keeps the last value if the group is gone.

@@ -31,11 +31,7 @@ fn parse_mount(line: &str) -> Option<Mount> {
         "cgroup" => Some(options.split(',').map(str::to_owned).collect()),
         _ => return None,
     };
-    Some(Mount {
-        point: unescape(point),
-        root: unescape(root),
-        controllers,
-    })
+    Some(Mount { point: unescape(point), root: unescape(root), controllers })
 }
 
 /// Decodes the escapes of spaces, tabs, line ends and backslashes, such as `\040`.

@@ -18,9 +18,7 @@ impl Cpus {
 
     pub fn read(&self, procfs: &mut Procfs) -> Result<Vec<Cpu>, Error> {
         let text = procfs.read_again(&self.0).map_err(unreadable)?;
-        Ok(parse::cpu_lines(text)
-            .map(|(cpu, ticks)| cpu_seconds(cpu, &ticks))
-            .collect())
+        Ok(parse::cpu_lines(text).map(|(cpu, ticks)| cpu_seconds(cpu, &ticks)).collect())
     }
 }
 
@@ -49,11 +47,7 @@ pub fn read_pressures(procfs: &mut Procfs) -> Option<Pressures> {
         let text = procfs.read(format_args!("pressure/{resource}")).ok()?;
         Some(parse_pressure(text))
     };
-    Some(Pressures {
-        cpu: read("cpu")?,
-        memory: read("memory")?,
-        io: read("io")?,
-    })
+    Some(Pressures { cpu: read("cpu")?, memory: read("memory")?, io: read("io")? })
 }
 
 /// Parses `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234` and the same for `full`. Totals are in microseconds.
@@ -79,10 +73,7 @@ mod tests {
     #[test]
     fn pressure_is_in_seconds() {
         let text = b"some avg10=1.00 avg60=0.50 avg300=0.10 total=2500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=500000\n";
-        let expected = Pressure {
-            some_s: 2.5,
-            full_s: 0.5,
-        };
+        let expected = Pressure { some_s: 2.5, full_s: 0.5 };
         assert_eq!(parse_pressure(text), expected);
     }
 }

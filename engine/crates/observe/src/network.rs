@@ -20,10 +20,7 @@ impl OpenNetwork {
     /// Opens the namespace of process `pid`, whose link has the target `link`. Returns `None` if the process has ended.
     pub fn open(procfs: &mut Procfs, pid: i32, link: &[u8]) -> Option<Self> {
         let netstat = procfs.open(format_args!("{pid}/net/netstat")).ok()?;
-        Some(Self {
-            link: link.to_vec(),
-            netstat,
-        })
+        Some(Self { link: link.to_vec(), netstat })
     }
 
     pub fn has_link(&self, link: &[u8]) -> bool {
@@ -53,9 +50,8 @@ impl OpenNetwork {
 
 /// Returns a value of a table with two lines: `Table: name name …` and `Table: value value …`.
 fn table_value(text: &[u8], table: &[u8], name: &[u8]) -> Option<u64> {
-    let mut lines = text
-        .split(|&byte| byte == b'\n')
-        .filter(|line| parse::words(line).next() == Some(table));
+    let mut lines =
+        text.split(|&byte| byte == b'\n').filter(|line| parse::words(line).next() == Some(table));
     let index = parse::words(lines.next()?).position(|word| word == name)?;
     parse::number(parse::words(lines.next()?).nth(index)?)
 }
@@ -117,12 +113,7 @@ mod tests {
             &mut sockets,
         );
         add_sockets(b"TCP6: inuse 3\nUDP6: inuse 8\n", &mut sockets);
-        let expected = Sockets {
-            established: 0,
-            time_wait: 2,
-            orphaned: 1,
-            in_use: 7,
-        };
+        let expected = Sockets { established: 0, time_wait: 2, orphaned: 1, in_use: 7 };
         assert_eq!(sockets, expected);
     }
 

@@ -103,8 +103,7 @@ impl Observer {
     pub fn add_namespace(&mut self, name: &str, tier: &str, init: i32) -> Result<(), Error> {
         let procfs = Procfs::open_at(&format!("{PROC}/{init}/root{PROC}"))?;
         let tree = Tree::new(name.to_owned(), tier.to_owned(), 1, false);
-        self.namespaces
-            .push(ProcfsTrees::of_namespace(procfs, tree));
+        self.namespaces.push(ProcfsTrees::of_namespace(procfs, tree));
         Ok(())
     }
 

@@ -128,8 +128,7 @@ pub fn named_value<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 
 /// Splits at spaces and line ends.
 pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(u8::is_ascii_whitespace)
-        .filter(|word| !word.is_empty())
+    text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
 /// One `cpuN` line of `/proc/stat`, in ticks: user, nice, system, idle, iowait, irq, softirq, steal.
@@ -138,9 +137,8 @@ pub type CpuTicks = [u64; 8];
 /// Parses the lines of single CPUs in `/proc/stat`.
 pub fn cpu_lines(text: &[u8]) -> impl Iterator<Item = (u32, CpuTicks)> {
     // All `cpu` lines come first. The interrupt counters after them are long.
-    text.split(|&byte| byte == b'\n')
-        .take_while(|line| line.starts_with(b"cpu"))
-        .filter_map(|line| {
+    text.split(|&byte| byte == b'\n').take_while(|line| line.starts_with(b"cpu")).filter_map(
+        |line| {
             let mut fields = line[3..].split(|&byte| byte == b' ');
             let cpu = u32::try_from(number(fields.next()?)?).ok()?;
             let mut ticks = CpuTicks::default();
@@ -148,7 +146,8 @@ pub fn cpu_lines(text: &[u8]) -> impl Iterator<Item = (u32, CpuTicks)> {
                 *tick = number(field)?;
             }
             Some((cpu, ticks))
-        })
+        },
+    )
 }
 
 /// The used fields of `/proc/PID/smaps_rollup`.
@@ -238,35 +237,21 @@ mod tests {
     fn only_single_cpus_are_read() {
         let text = b"cpu  3 3 3 3 3 3 3 3 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\ncpu11 0 0 0 9 0 0 0 1 0 0\nintr 5 1\n";
         let lines: Vec<_> = cpu_lines(text).collect();
-        assert_eq!(
-            lines,
-            [
-                (0, [1, 2, 3, 4, 5, 6, 7, 8]),
-                (11, [0, 0, 0, 9, 0, 0, 0, 1])
-            ]
-        );
+        assert_eq!(lines, [(0, [1, 2, 3, 4, 5, 6, 7, 8]), (11, [0, 0, 0, 9, 0, 0, 0, 1])]);
     }
 
     #[test]
     fn memory_is_in_bytes() {
         let text = b"55d0-7ffc ---p 00000000 00:00 0    [rollup]\nRss:  900 kB\nPss:  500 kB\nPss_Dirty: 9 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty:  4 kB\nSwap:  2 kB\nSwapPss: 7 kB\n";
-        let expected = Memory {
-            pss_bytes: 500 * 1024,
-            private_bytes: 7 * 1024,
-            swap_bytes: 2 * 1024,
-        };
+        let expected =
+            Memory { pss_bytes: 500 * 1024, private_bytes: 7 * 1024, swap_bytes: 2 * 1024 };
         assert_eq!(memory_rollup(text), expected);
     }
 
     #[test]
     fn io_counters_are_read_by_name() {
         let text = b"rchar: 10\nwchar: 20\nsyscr: 1\nsyscw: 2\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 3\n";
-        let expected = ProcessIo {
-            rchar: 10,
-            wchar: 20,
-            disk_read: 4096,
-            disk_written: 8192,
-        };
+        let expected = ProcessIo { rchar: 10, wchar: 20, disk_read: 4096, disk_written: 8192 };
         assert_eq!(process_io(text), expected);
     }
 

@@ -26,10 +26,7 @@ impl Pools {
         if let Some(index) = self.0.iter().position(|pool| pool.name == name) {
             return index;
         }
-        self.0.push(Pool {
-            name,
-            spent_ns: [0; STATES],
-        });
+        self.0.push(Pool { name, spent_ns: [0; STATES] });
         self.0.len() - 1
     }
 
@@ -78,11 +75,7 @@ fn pool_name(thread_name: &str) -> String {
     let name = name
         .trim_end_matches(|sign: char| sign.is_ascii_digit() || separator(sign))
         .trim_start_matches(separator);
-    if name.is_empty() {
-        thread_name.to_owned()
-    } else {
-        name.to_owned()
-    }
+    if name.is_empty() { thread_name.to_owned() } else { name.to_owned() }
 }
 
 #[cfg(test)]

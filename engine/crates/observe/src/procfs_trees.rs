@@ -208,10 +208,7 @@ impl ProcfsTrees {
         if !self.process_pids.contains(&parent) {
             return None;
         }
-        let parent = self
-            .processes
-            .iter()
-            .find(|process| process.pid == parent)?;
+        let parent = self.processes.iter().find(|process| process.pid == parent)?;
         Some((parent.tree, false))
     }
 
@@ -264,14 +261,9 @@ impl ProcfsTrees {
     }
 
     fn read_switches(&mut self, sweep: &mut Sweep<'_>) {
-        let outdated = self
-            .processes
-            .iter()
-            .map(|process| process.threads.outdated_switches());
+        let outdated = self.processes.iter().map(|process| process.threads.outdated_switches());
         let outdated: u64 = outdated.sum();
-        self.switches_phase = self
-            .switches_phase
-            .next(outdated.div_ceil(MAX_SWITCH_READS));
+        self.switches_phase = self.switches_phase.next(outdated.div_ceil(MAX_SWITCH_READS));
         let phase = (!sweep.depth.full).then_some(self.switches_phase);
         for process in &mut self.processes {
             let total = &mut self.trees[process.tree].switches;
@@ -298,9 +290,7 @@ impl ProcfsTrees {
             if !tree.has_alive(process) {
                 continue;
             }
-            let open = process
-                .descriptors(&mut self.procfs, &mut self.listing)
-                .ok();
+            let open = process.descriptors(&mut self.procfs, &mut self.listing).ok();
             tree.descriptors = tree.descriptors.zip(open).map(|(sum, open)| sum + open);
             let cgroup = self.procfs.read(format_args!("{}/cgroup", process.pid));
             let folder = cgroup.ok().and_then(|text| sweep.cgroups.folder(text));

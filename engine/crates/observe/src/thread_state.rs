@@ -203,18 +203,12 @@ mod tests {
 
     #[test]
     fn descriptor_target_shows_the_state() {
-        assert_eq!(
-            call(libc::SYS_read, "0x1f 0x7f 0x200 0x0 0x0 0x0"),
-            Activity::OnDescriptor(31)
-        );
+        assert_eq!(call(libc::SYS_read, "0x1f 0x7f 0x200 0x0 0x0 0x0"), Activity::OnDescriptor(31));
         assert_eq!(classify_descriptor(b"socket:[123]"), ThreadState::SocketIo);
         assert_eq!(classify_descriptor(b"/var/lib/file"), ThreadState::Disk);
         assert_eq!(classify_descriptor(b"pipe:[9]"), ThreadState::Other);
         assert_eq!(classify_descriptor(b"/dev/pts/0"), ThreadState::Other);
-        assert_eq!(
-            classify_descriptor(b"anon_inode:[eventfd]"),
-            ThreadState::EventWait
-        );
+        assert_eq!(classify_descriptor(b"anon_inode:[eventfd]"), ThreadState::EventWait);
     }
 
     #[test]

@@ -144,10 +144,7 @@ impl Threads {
             };
             total.voluntary += voluntary.saturating_sub(thread.switches.voluntary);
             total.involuntary += involuntary.saturating_sub(thread.switches.involuntary);
-            thread.switches = Switches {
-                voluntary,
-                involuntary,
-            };
+            thread.switches = Switches { voluntary, involuntary };
             thread.needs_switches = false;
         }
     }
@@ -161,21 +158,15 @@ impl Threads {
     /// Lists the threads and opens the new ones.
     fn list(&mut self, pid: i32, counts_from_birth: bool, sweep: &mut ThreadSweep<'_>) {
         let mut listing = std::mem::take(&mut self.listing);
-        if sweep
-            .procfs
-            .list(format_args!("{pid}/task"), &mut listing)
-            .is_ok()
-        {
+        if sweep.procfs.list(format_args!("{pid}/task"), &mut listing).is_ok() {
             self.is_stale = false;
             listing.sort_unstable();
-            self.threads
-                .retain(|thread| listing.binary_search(&thread.id).is_ok());
+            self.threads.retain(|thread| listing.binary_search(&thread.id).is_ok());
             let known = self.threads.len();
             for &id in &listing {
                 let is_known = self.threads[..known].binary_search_by_key(&id, |thread| thread.id);
                 if is_known.is_err() {
-                    self.threads
-                        .extend(Thread::open(pid, id, counts_from_birth, sweep));
+                    self.threads.extend(Thread::open(pid, id, counts_from_birth, sweep));
                 }
             }
             self.threads.sort_unstable_by_key(|thread| thread.id);
@@ -193,10 +184,7 @@ impl Thread {
         sweep: &mut ThreadSweep<'_>,
     ) -> Option<Self> {
         let pool = read_pool(pid, id, sweep)?;
-        let schedstat = sweep
-            .procfs
-            .open(format_args!("{pid}/task/{id}/schedstat"))
-            .ok()?;
+        let schedstat = sweep.procfs.open(format_args!("{pid}/task/{id}/schedstat")).ok()?;
         let counted = parse::schedstat(sweep.procfs.read_again(&schedstat).ok()?)?;
         if counts_from_birth {
             let pools = &mut *sweep.pools;
@@ -233,9 +221,7 @@ impl Thread {
     fn count(&mut self, pid: i32, sweep: &mut ThreadSweep<'_>) -> bool {
         let text = match &self.schedstat {
             Some(file) => sweep.procfs.read_again(file),
-            None => sweep
-                .procfs
-                .read(format_args!("{pid}/task/{}/schedstat", self.id)),
+            None => sweep.procfs.read(format_args!("{pid}/task/{}/schedstat", self.id)),
         };
         let Some(now) = text.ok().and_then(parse::schedstat) else {
             return false;
@@ -243,9 +229,7 @@ impl Thread {
         let run_ns = now.run_ns.saturating_sub(self.counted.run_ns);
         let wait_ns = now.wait_ns.saturating_sub(self.counted.wait_ns);
         sweep.pools.credit(self.pool, ThreadState::OnCpu, run_ns);
-        sweep
-            .pools
-            .credit(self.pool, ThreadState::Runnable, wait_ns);
+        sweep.pools.credit(self.pool, ThreadState::Runnable, wait_ns);
         let elapsed_ns = sweep.now_ns.saturating_sub(self.read_ns);
         self.read_ns = sweep.now_ns;
         self.uncredited_ns += signed(elapsed_ns) - signed(run_ns) - signed(wait_ns);
@@ -253,11 +237,8 @@ impl Thread {
         // A thread that was ready to run may have run meanwhile, although schedstat does not show it yet.
         self.needs_state |= ran || self.is_running;
         self.needs_switches |= ran;
-        self.idle_reads = if ran || self.is_running {
-            0
-        } else {
-            self.idle_reads.saturating_add(1)
-        };
+        self.idle_reads =
+            if ran || self.is_running { 0 } else { self.idle_reads.saturating_add(1) };
         self.counted = now;
         if sweep.now_ns >= self.name_due_ns {
             self.name_due_ns = sweep.now_ns + NAME_PERIOD_NS;

@@ -79,9 +79,7 @@ fn parse_throttled(text: &[u8]) -> Option<Throttled> {
     let microseconds = value(b"throttled_usec").map(|time| time as f64);
     Some(Throttled {
         periods: value(b"nr_throttled")?,
-        seconds: nanoseconds
-            .map(|time| time / 1e9)
-            .or(microseconds.map(|time| time / 1e6))?,
+        seconds: nanoseconds.map(|time| time / 1e9).or(microseconds.map(|time| time / 1e6))?,
     })
 }
 
@@ -100,10 +98,7 @@ mod tests {
     fn v1_cpu_controller_is_preferred() {
         let cgroups = QuotaHierarchy(find_quotas(MIXED));
         let folder = cgroups.folder(b"2:cpuacct:/no\n1:cpu:/weir/app\n0::/other\n");
-        assert_eq!(
-            folder.as_deref(),
-            Some(Path::new("/sys/fs/cgroup/cpu/weir/app"))
-        );
+        assert_eq!(folder.as_deref(), Some(Path::new("/sys/fs/cgroup/cpu/weir/app")));
     }
 
     #[test]
@@ -131,10 +126,7 @@ mod tests {
 
     #[test]
     fn cpu_stat_of_both_versions_parses() {
-        let expected = Some(Throttled {
-            periods: 3,
-            seconds: 1.5,
-        });
+        let expected = Some(Throttled { periods: 3, seconds: 1.5 });
         let version_1 = b"nr_periods 9\nnr_throttled 3\nthrottled_time 1500000000\n";
         let version_2 = b"usage_usec 7\nnr_periods 9\nnr_throttled 3\nthrottled_usec 1500000\n";
         assert_eq!(parse_throttled(version_1), expected);
@@ -146,10 +138,7 @@ mod tests {
     fn removed_cgroup_keeps_its_share() {
         let mut seen = SeenCgroups::default();
         assert_eq!(seen.total(), None);
-        let one = Throttled {
-            periods: 2,
-            seconds: 0.5,
-        };
+        let one = Throttled { periods: 2, seconds: 0.5 };
         seen.0.insert(PathBuf::from("/gone"), one);
         seen.read(PathBuf::from("/gone"));
         assert_eq!(seen.total(), Some(one));

@@ -14,11 +14,7 @@ impl Ticker {
     /// Returns a ticker whose first tick is at `start`.
     pub fn new(start: Instant, period: Duration) -> Self {
         let period = period.max(Duration::from_millis(1));
-        Self {
-            start,
-            period,
-            next: 0,
-        }
+        Self { start, period, next: 0 }
     }
 
     /// Returns the time of the next tick.
@@ -54,10 +50,7 @@ mod tests {
         assert!(!ticker.tick(at(99)));
         assert!(ticker.tick(at(130)));
         assert_eq!(ticker.due(), at(200));
-        assert!(
-            ticker.tick(at(450)),
-            "the ticks at 200, 300 and 400 are one"
-        );
+        assert!(ticker.tick(at(450)), "the ticks at 200, 300 and 400 are one");
         assert_eq!(ticker.due(), at(500));
     }
 }

@@ -50,13 +50,7 @@ pub struct Extras {
 
 impl Tree {
     pub fn new(name: String, tier: String, root: i32, counts_root: bool) -> Self {
-        Self {
-            name,
-            tier,
-            root,
-            counts_root,
-            ..Self::default()
-        }
+        Self { name, tier, root, counts_root, ..Self::default() }
     }
 
     /// Reads the CPU time of the control group, if there is one.

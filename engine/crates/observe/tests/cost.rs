@@ -27,11 +27,7 @@ fn report(what: &str, observer: &mut Observer) {
         std::thread::sleep(usual.due().saturating_duration_since(Instant::now()));
         let now = Instant::now();
         usual.tick(now);
-        let reading = if memory.tick(now) {
-            Reading::Memory
-        } else {
-            Reading::Usual
-        };
+        let reading = if memory.tick(now) { Reading::Memory } else { Reading::Usual };
         last = observer.sweep(reading).unwrap();
         longest = longest.max(now.elapsed());
     }
@@ -104,11 +100,7 @@ fn jvm(heap: &str) -> Option<Running> {
         .args([&format!("-Xms{heap}"), &format!("-Xmx{heap}")])
         .arg("-XX:+AlwaysPreTouch")
         .arg(&source);
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok();
     let mut running = Running(child.into_iter().collect());
     let output = running.0.first_mut()?.stdout.take();
     let said = BufReader::new(output?).lines().next();
@@ -132,28 +124,15 @@ fn cost_of_observing() {
     drop(observer);
     let hour = Duration::from_secs(3600);
     with_threads("300 threads that wait", 300, hour);
-    with_threads(
-        "300 threads, each runs 20 times a second",
-        300,
-        Duration::from_millis(50),
-    );
+    with_threads("300 threads, each runs 20 times a second", 300, Duration::from_millis(50));
     with_threads("3,000 threads that wait", 3000, hour);
-    with_threads(
-        "3,000 threads, 300 run each tenth of a second",
-        3000,
-        Duration::from_secs(1),
-    );
-    with_threads(
-        "3,000 threads, each runs 5 times a second",
-        3000,
-        Duration::from_millis(200),
-    );
+    with_threads("3,000 threads, 300 run each tenth of a second", 3000, Duration::from_secs(1));
+    with_threads("3,000 threads, each runs 5 times a second", 3000, Duration::from_millis(200));
     for heap in ["64m", "2g"] {
         match jvm(heap) {
-            Some(running) => report(
-                &format!("a JVM with {heap} of heap"),
-                &mut of_tree(running.0[0].id()),
-            ),
+            Some(running) => {
+                report(&format!("a JVM with {heap} of heap"), &mut of_tree(running.0[0].id()))
+            }
             None => println!("a JVM with {heap} of heap: left out, there is no JDK"),
         }
     }

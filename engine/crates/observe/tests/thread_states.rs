@@ -33,20 +33,14 @@ fn moment() -> [f64; 3] {
     };
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     let waited: f64 = schedstat.split(' ').nth(1).unwrap().parse().unwrap();
-    [
-        seconds(ClockId::Monotonic),
-        seconds(ClockId::ThreadCPUTime),
-        waited / 1e9,
-    ]
+    [seconds(ClockId::Monotonic), seconds(ClockId::ThreadCPUTime), waited / 1e9]
 }
 
 /// Waits in one of four ways, by turns that no clock drives, and burns a little.
 fn mix(seed: u64, over: &AtomicBool) -> Spent {
     let mut state = seed;
     let mut random = |below: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) % below
     };
     let (mut here, _there) = UnixStream::pair().unwrap();
@@ -104,9 +98,7 @@ fn known_mix_is_found_within_three_points() {
         .map(|number| {
             let over = over.clone();
             let builder = std::thread::Builder::new().name(format!("mix-{number}"));
-            builder
-                .spawn(move || mix(number as u64 + 1, &over))
-                .unwrap()
+            builder.spawn(move || mix(number as u64 + 1, &over)).unwrap()
         })
         .collect();
     let mut observer = own_observer();
@@ -210,8 +202,5 @@ fn full_reading_includes_idle_threads() {
         thread.join().unwrap();
     }
     let waited_s = last.lock_s - first.lock_s;
-    assert!(
-        waited_s > 0.9 * least_s,
-        "{waited_s} s of at least {least_s} s"
-    );
+    assert!(waited_s > 0.9 * least_s, "{waited_s} s of at least {least_s} s");
 }

@@ -27,18 +27,12 @@ pub enum PlanError {
 
 impl PlanError {
     pub(crate) fn json(error: &serde_json::Error) -> Self {
-        Self::Json {
-            problem: error.to_string(),
-        }
+        Self::Json { problem: error.to_string() }
     }
 
     /// Returns the error of an invalid value.
     pub fn value(key: &'static str, found: impl fmt::Display, expected: impl fmt::Display) -> Self {
-        Self::Value {
-            key,
-            found: found.to_string(),
-            expected: expected.to_string(),
-        }
+        Self::Value { key, found: found.to_string(), expected: expected.to_string() }
     }
 
     /// Fails with the error of an invalid value if `is_wrong`.
@@ -57,13 +51,7 @@ impl PlanError {
     /// Returns the same error for another key.
     pub(crate) fn with_key(self, key: &'static str) -> Self {
         match self {
-            Self::Value {
-                found, expected, ..
-            } => Self::Value {
-                key,
-                found,
-                expected,
-            },
+            Self::Value { found, expected, .. } => Self::Value { key, found, expected },
             json @ Self::Json { .. } => json,
         }
     }

@@ -256,11 +256,9 @@ pub enum Body {
 impl Body {
     /// Decodes a `base64` body.
     pub fn decode_base64(encoded: &str) -> Result<Vec<u8>, PlanError> {
-        base64::engine::general_purpose::STANDARD
-            .decode(encoded)
-            .map_err(|error| {
-                PlanError::value("request.body.base64", error, "standard base64 with padding")
-            })
+        base64::engine::general_purpose::STANDARD.decode(encoded).map_err(|error| {
+            PlanError::value("request.body.base64", error, "standard base64 with padding")
+        })
     }
 }
 
@@ -318,11 +316,7 @@ impl Plan {
 
     /// Returns the URLs: `target`, or those of `targets`.
     pub fn urls(&self) -> &[String] {
-        if self.targets.is_empty() {
-            std::slice::from_ref(&self.target)
-        } else {
-            &self.targets
-        }
+        if self.targets.is_empty() { std::slice::from_ref(&self.target) } else { &self.targets }
     }
 
     /// Parses each of [`Self::urls`].
@@ -330,14 +324,9 @@ impl Plan {
     /// # Errors
     /// Those of [`Target::parse`].
     pub fn parsed_targets(&self) -> Result<Vec<Target>, PlanError> {
-        let key = if self.targets.is_empty() {
-            "target"
-        } else {
-            "targets"
-        };
+        let key = if self.targets.is_empty() { "target" } else { "targets" };
         let urls = self.urls().iter();
-        urls.map(|url| Target::parse(url).map_err(|error| error.with_key(key)))
-            .collect()
+        urls.map(|url| Target::parse(url).map_err(|error| error.with_key(key))).collect()
     }
 
     /// Checks the values.
@@ -382,15 +371,8 @@ impl Plan {
                 "[]",
                 "at least one status, or null for every status below 400",
             )?;
-            if let Some(status) = statuses
-                .iter()
-                .find(|&&status| !(200..=599).contains(&status))
-            {
-                return Err(PlanError::value(
-                    "check.status",
-                    status,
-                    "statuses from 200 to 599",
-                ));
+            if let Some(status) = statuses.iter().find(|&&status| !(200..=599).contains(&status)) {
+                return Err(PlanError::value("check.status", status, "statuses from 200 to 599"));
             }
         }
         if self.threads == 0 || self.all_threads() > self.load.connections() {
@@ -431,10 +413,7 @@ impl Plan {
         let targets = self.parsed_targets()?;
         let count = targets.len();
         if count > MAX_TARGETS {
-            return wrong(
-                &format_args!("{count} URLs"),
-                &format!("at most {MAX_TARGETS}"),
-            );
+            return wrong(&format_args!("{count} URLs"), &format!("at most {MAX_TARGETS}"));
         }
         let scheme = |target: &Target| match &target.unix {
             Some(_) => "unix:",
@@ -504,9 +483,7 @@ impl Plan {
                 "letters, digits and !#$%&'*+-.^_`|~",
             )?;
             PlanError::reject_if(
-                value
-                    .bytes()
-                    .any(|byte| byte == b'\r' || byte == b'\n' || byte == 0),
+                value.bytes().any(|byte| byte == b'\r' || byte == b'\n' || byte == 0),
                 "request.headers",
                 format_args!("the value {value:?} of {name}"),
                 "a value of one line",
@@ -520,11 +497,9 @@ impl Plan {
         }
         match &self.request.body {
             Some(Body::Base64(encoded)) => Body::decode_base64(encoded).map(|_| ()),
-            Some(Body::File(path)) if path.is_empty() => Err(PlanError::value(
-                "request.body.file",
-                "\"\"",
-                "the path of a file",
-            )),
+            Some(Body::File(path)) if path.is_empty() => {
+                Err(PlanError::value("request.body.file", "\"\"", "the path of a file"))
+            }
             _ => Ok(()),
         }
     }
@@ -534,11 +509,7 @@ fn positive_seconds(key: &'static str, found: f64, most: f64) -> Result<(), Plan
     if found.is_finite() && found > 0.0 && found <= most {
         return Ok(());
     }
-    Err(PlanError::value(
-        key,
-        found,
-        format_args!("a number of seconds above 0 and up to {most}"),
-    ))
+    Err(PlanError::value(key, found, format_args!("a number of seconds above 0 and up to {most}")))
 }
 
 /// Returns whether a byte is allowed in a token (RFC 9110, section 5.6.2).

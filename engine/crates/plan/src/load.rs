@@ -46,10 +46,7 @@ impl Load {
 
 /// A number over time.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected a number or a list of points [t_s, value]"
-)]
+#[serde(untagged, expecting = "expected a number or a list of points [t_s, value]")]
 pub enum Profile {
     /// A constant.
     Constant(f64),
@@ -68,10 +65,7 @@ impl Profile {
 
     /// Returns the maximum value.
     pub fn max(&self) -> f64 {
-        self.points()
-            .iter()
-            .map(|&(_, value)| value)
-            .fold(0.0, f64::max)
+        self.points().iter().map(|&(_, value)| value).fold(0.0, f64::max)
     }
 
     fn validate(&self, key: &'static str, max: f64) -> Result<(), PlanError> {
@@ -164,11 +158,9 @@ impl Closed {
         }
         PlanError::reject_if(self.loops == Some(0), "load.closed.loops", 0, "at least 1")?;
         match self.pace_s {
-            Some(pace_s) if !(pace_s > 0.0 && pace_s <= MAX_S) => Err(PlanError::value(
-                "load.closed.pace_s",
-                pace_s,
-                "a number of seconds above 0",
-            )),
+            Some(pace_s) if !(pace_s > 0.0 && pace_s <= MAX_S) => {
+                Err(PlanError::value("load.closed.pace_s", pace_s, "a number of seconds above 0"))
+            }
             _ => Ok(()),
         }
     }
@@ -225,15 +217,8 @@ impl Open {
         let Some(session) = &self.session else {
             return Ok(());
         };
-        PlanError::reject_if(
-            session.requests == 0,
-            "load.open.session.requests",
-            0,
-            "at least 1",
-        )?;
-        session
-            .think
-            .map_or(Ok(()), |think| think.validate("load.open.session.think"))
+        PlanError::reject_if(session.requests == 0, "load.open.session.requests", 0, "at least 1")?;
+        session.think.map_or(Ok(()), |think| think.validate("load.open.session.think"))
     }
 }
 

@@ -51,9 +51,7 @@ impl Scenario {
     pub fn needs_responses(&self) -> bool {
         self.cookies != Cookies::Off
             || self.on_failure == OnFailure::Leave
-            || self
-                .all()
-                .any(|step| step.think.is_some() || !step.extract.is_empty())
+            || self.all().any(|step| step.think.is_some() || !step.extract.is_empty())
     }
 }
 

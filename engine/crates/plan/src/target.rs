@@ -41,9 +41,7 @@ impl Target {
             (Some(rest), _) => (false, 80, rest),
             (None, Some(rest)) => (true, 443, rest),
             (None, None) => {
-                return Err(wrong(
-                    "a URL that begins with http:// or https://, or unix:/PATH",
-                ));
+                return Err(wrong("a URL that begins with http:// or https://, or unix:/PATH"));
             }
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -56,11 +54,8 @@ impl Target {
         let (host, port) = split_authority(authority)
             .ok_or_else(|| wrong("http://HOST[:PORT]/PATH or https://, a port from 1 to 65535"))?;
         let tail = tail.split('#').next().unwrap_or_default();
-        let path_and_query = if tail.starts_with('/') {
-            tail.to_owned()
-        } else {
-            format!("/{tail}")
-        };
+        let path_and_query =
+            if tail.starts_with('/') { tail.to_owned() } else { format!("/{tail}") };
         Ok(Self {
             host: host.to_owned(),
             port: port.unwrap_or(default_port),
@@ -99,10 +94,7 @@ fn split_authority(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (host, after) = rest.split_once(']')?;
         host.parse::<std::net::Ipv6Addr>().ok()?;
-        (
-            host,
-            after.strip_prefix(':').or(after.is_empty().then_some(""))?,
-        )
+        (host, after.strip_prefix(':').or(after.is_empty().then_some(""))?)
     } else {
         authority.split_once(':').unwrap_or((authority, ""))
     };
@@ -112,9 +104,6 @@ fn split_authority(authority: &str) -> Option<(&str, Option<u16>)> {
     if port.is_empty() {
         return Some((host, None));
     }
-    let port: u16 = port
-        .bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| port.parse().ok())??;
+    let port: u16 = port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok())??;
     (port != 0).then_some((host, Some(port)))
 }

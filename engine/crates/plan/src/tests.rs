@@ -9,10 +9,7 @@ fn message(text: &str) -> String {
 }
 
 fn with(key: &str, value: &str) -> String {
-    SMALLEST.replace(
-        "\"duration_s\": 10",
-        &format!("\"duration_s\": 10, \"{key}\": {value}"),
-    )
+    SMALLEST.replace("\"duration_s\": 10", &format!("\"duration_s\": 10, \"{key}\": {value}"))
 }
 
 /// The smallest plan with these for targets.
@@ -26,10 +23,7 @@ fn several_targets_parse() {
     let plan = Plan::from_json(&several("\"http://a/\", \"http://b:81/x\"")).unwrap();
     assert_eq!(plan.urls(), ["http://a/", "http://b:81/x"]);
     let targets = plan.parsed_targets().unwrap();
-    assert_eq!(
-        (targets[1].port, targets[1].path_and_query.as_str()),
-        (81, "/x")
-    );
+    assert_eq!((targets[1].port, targets[1].path_and_query.as_str()), (81, "/x"));
     let plan = Plan::from_json(SMALLEST).unwrap();
     assert_eq!(plan.urls(), ["http://127.0.0.1:8080/"]);
 }
@@ -84,10 +78,7 @@ fn unknown_key_is_named() {
 #[test]
 fn wrong_type_is_described() {
     let error = message(&with("threads", "\"two\""));
-    assert!(
-        error.contains("invalid type: string \"two\", expected usize"),
-        "{error}"
-    );
+    assert!(error.contains("invalid type: string \"two\", expected usize"), "{error}");
 }
 
 #[test]
@@ -99,22 +90,13 @@ fn missing_key_is_named() {
 #[test]
 fn value_out_of_range_names_its_key() {
     let cases = [
-        (
-            SMALLEST.replace("\"schema\": 1", "\"schema\": 2"),
-            "key schema: found 2, expected 1",
-        ),
+        (SMALLEST.replace("\"schema\": 1", "\"schema\": 2"), "key schema: found 2, expected 1"),
         (
             SMALLEST.replace("\"connections\": 20", "\"connections\": 0"),
             "key load.closed.connections: found 0",
         ),
-        (
-            SMALLEST.replace("\"duration_s\": 10", "\"duration_s\": 0"),
-            "key duration_s: found 0",
-        ),
-        (
-            SMALLEST.replace("\"duration_s\": 10", "\"duration_s\": -1"),
-            "key duration_s: found -1",
-        ),
+        (SMALLEST.replace("\"duration_s\": 10", "\"duration_s\": 0"), "key duration_s: found 0"),
+        (SMALLEST.replace("\"duration_s\": 10", "\"duration_s\": -1"), "key duration_s: found -1"),
         (
             SMALLEST.replace("http://", "ftp://"),
             "expected a URL that begins with http:// or https://",
@@ -156,23 +138,14 @@ fn value_out_of_range_names_its_key() {
             several(&vec!["\"http://a/\""; 1_001].join(", ")).replace("20", "2000"),
             "key targets: found 1001 URLs, expected at most 1000",
         ),
-        (
-            with("pipeline", "0"),
-            "key pipeline: found 0, expected a number from 1 to 1024",
-        ),
-        (
-            with("pipeline", "1025"),
-            "key pipeline: found 1025, expected a number from 1 to 1024",
-        ),
+        (with("pipeline", "0"), "key pipeline: found 0, expected a number from 1 to 1024"),
+        (with("pipeline", "1025"), "key pipeline: found 1025, expected a number from 1 to 1024"),
         (
             with("pipeline", "2, \"keep_alive\": false"),
             "key pipeline: found 2 beside keep_alive: false, expected 1, or reused connections",
         ),
         (
-            with(
-                "pipeline",
-                "2, \"scenario\": {\"steps\": [{\"path\": \"/\"}]}",
-            ),
+            with("pipeline", "2, \"scenario\": {\"steps\": [{\"path\": \"/\"}]}"),
             "key pipeline: found 2 beside a scenario with cookies, extraction, a pause, or users that leave",
         ),
         (
@@ -191,37 +164,19 @@ fn value_out_of_range_names_its_key() {
             "key pipeline: found 1000 on each of 1001 connections, expected at most 1000000 requests at a time",
         ),
         (with("threads", "21"), "key threads: found 21"),
-        (
-            with("check", r#"{"status": []}"#),
-            "key check.status: found []",
-        ),
-        (
-            with("check", r#"{"status": [99]}"#),
-            "key check.status: found 99",
-        ),
+        (with("check", r#"{"status": []}"#), "key check.status: found []"),
+        (with("check", r#"{"status": [99]}"#), "key check.status: found 99"),
         (
             with("request", r#"{"headers": [["a b", "c"]]}"#),
             "key request.headers: found the name \"a b\"",
         ),
+        (with("request", r#"{"headers": [["a", "c\r\nd: e"]]}"#), "expected a value of one line"),
         (
-            with("request", r#"{"headers": [["a", "c\r\nd: e"]]}"#),
-            "expected a value of one line",
-        ),
-        (
-            with(
-                "request",
-                r#"{"headers": [["Transfer-Encoding", "chunked"]]}"#,
-            ),
+            with("request", r#"{"headers": [["Transfer-Encoding", "chunked"]]}"#),
             "no Transfer-Encoding",
         ),
-        (
-            with("request", r#"{"body": {"base64": "???"}}"#),
-            "key request.body.base64",
-        ),
-        (
-            with("request", r#"{"body": {"file": ""}}"#),
-            "key request.body.file",
-        ),
+        (with("request", r#"{"body": {"base64": "???"}}"#), "key request.body.base64"),
+        (with("request", r#"{"body": {"file": ""}}"#), "key request.body.file"),
         (
             SMALLEST.replace(
                 r#"{"closed": {"connections": 20}}"#,
@@ -236,10 +191,7 @@ fn value_out_of_range_names_its_key() {
     ];
     for (text, expected) in cases {
         let error = message(&text);
-        assert!(
-            error.contains(expected),
-            "{error}\n does not contain\n{expected}"
-        );
+        assert!(error.contains(expected), "{error}\n does not contain\n{expected}");
     }
 }
 
@@ -263,12 +215,7 @@ fn closed_loads_parse() {
     assert_eq!(slow.think, Some(Think::UniformS(1.0, 3.0)));
     assert_eq!((slow.pace_s, slow.loops), (Some(0.5), Some(3)));
     for think in [r#"{"constant_s": 1}"#, r#"{"exponential_s": 2.5}"#] {
-        assert!(
-            load(&format!(
-                r#"{{"closed": {{"users": 2, "think": {think}}}}}"#
-            ))
-            .is_timed()
-        );
+        assert!(load(&format!(r#"{{"closed": {{"users": 2, "think": {think}}}}}"#)).is_timed());
     }
 }
 
@@ -278,39 +225,19 @@ fn open_loads_parse() {
         r#"{"open": {"rate_rps": [[0, 10], [30, 100]], "arrivals": "poisson", "connections": 5,
             "session": {"requests": 3, "think": {"constant_s": 1}}}}"#,
     );
-    let Load::Open(open) = Plan::from_json(&text).unwrap().load else {
-        panic!("not open")
-    };
-    assert_eq!(
-        open.rate_rps,
-        Profile::Points(vec![(0.0, 10.0), (30.0, 100.0)])
-    );
+    let Load::Open(open) = Plan::from_json(&text).unwrap().load else { panic!("not open") };
+    assert_eq!(open.rate_rps, Profile::Points(vec![(0.0, 10.0), (30.0, 100.0)]));
     assert_eq!(open.arrivals, Process::Poisson);
-    assert_eq!(
-        open.session,
-        Some(Session {
-            requests: 3,
-            think: Some(Think::ConstantS(1.0))
-        })
-    );
+    assert_eq!(open.session, Some(Session { requests: 3, think: Some(Think::ConstantS(1.0)) }));
 }
 
 #[test]
 fn invalid_load_names_its_key() {
     let cases = [
         (r#"{"closed": {}}"#, "found neither users nor connections"),
-        (
-            r#"{"closed": {"users": 1, "connections": 1}}"#,
-            "found both users and connections",
-        ),
-        (
-            r#"{"closed": {"users": "all"}}"#,
-            "expected a number or a list of points [t_s, value]",
-        ),
-        (
-            r#"{"closed": {"users": []}}"#,
-            "key load.closed.users: found 0 points",
-        ),
+        (r#"{"closed": {"users": 1, "connections": 1}}"#, "found both users and connections"),
+        (r#"{"closed": {"users": "all"}}"#, "expected a number or a list of points [t_s, value]"),
+        (r#"{"closed": {"users": []}}"#, "key load.closed.users: found 0 points"),
         (
             r#"{"closed": {"users": [[0, 1], [2, 3], [1, 3]]}}"#,
             "key load.closed.users: found a point at 1 s after one at 2 s",
@@ -319,14 +246,8 @@ fn invalid_load_names_its_key() {
             r#"{"closed": {"users": [[0, 0], [2, 0]]}}"#,
             "key load.closed.users: found 0, expected a value above 0",
         ),
-        (
-            r#"{"closed": {"users": 1, "loops": 0}}"#,
-            "key load.closed.loops: found 0",
-        ),
-        (
-            r#"{"closed": {"users": 1, "pace_s": 0}}"#,
-            "key load.closed.pace_s: found 0",
-        ),
+        (r#"{"closed": {"users": 1, "loops": 0}}"#, "key load.closed.loops: found 0"),
+        (r#"{"closed": {"users": 1, "pace_s": 0}}"#, "key load.closed.pace_s: found 0"),
         (
             r#"{"closed": {"users": 1, "think": {"uniform_s": [3, 1]}}}"#,
             "key load.closed.think: found 3 to 1",
@@ -342,10 +263,7 @@ fn invalid_load_names_its_key() {
     ];
     for (load, expected) in cases {
         let error = message(&loaded(load));
-        assert!(
-            error.contains(expected),
-            "{error}\n does not contain\n{expected}"
-        );
+        assert!(error.contains(expected), "{error}\n does not contain\n{expected}");
     }
 }
 
@@ -353,13 +271,7 @@ fn invalid_load_names_its_key() {
 fn targets_parse() {
     let cases = [
         ("http://localhost", "localhost", 80, "localhost", "/"),
-        (
-            "http://localhost:8080",
-            "localhost",
-            8080,
-            "localhost:8080",
-            "/",
-        ),
+        ("http://localhost:8080", "localhost", 8080, "localhost:8080", "/"),
         ("http://a.b:80/x", "a.b", 80, "a.b", "/x"),
         ("http://a.b?q=1", "a.b", 80, "a.b", "/?q=1"),
         ("http://a.b/x/y?q=1#part", "a.b", 80, "a.b", "/x/y?q=1"),
@@ -370,13 +282,7 @@ fn targets_parse() {
         ("https://a.b:443/", "a.b", 443, "a.b", "/"),
         ("https://a.b:80/", "a.b", 80, "a.b:80", "/"),
         ("unix:/run/a.sock", "localhost", 80, "localhost", "/"),
-        (
-            "unix:/run/a.sock:/x/y?q=1",
-            "localhost",
-            80,
-            "localhost",
-            "/x/y?q=1",
-        ),
+        ("unix:/run/a.sock:/x/y?q=1", "localhost", 80, "localhost", "/x/y?q=1"),
     ];
     for (url, host, port, authority, path_and_query) in cases {
         let target = Target::parse(url).unwrap();
@@ -420,20 +326,14 @@ fn socket_and_tls_come_from_the_target() {
     let parsed = |url| Target::parse(url).unwrap();
     assert!(parsed("https://a/").is_tls && !parsed("http://a/").is_tls);
     let unix = parsed("unix:/run/a.sock:/x");
-    assert_eq!(
-        (unix.unix.as_deref(), unix.is_tls),
-        (Some("/run/a.sock"), false)
-    );
+    assert_eq!((unix.unix.as_deref(), unix.is_tls), (Some("/run/a.sock"), false));
 }
 
 #[test]
 fn contradictory_transports_are_refused() {
     let https = |text: String| text.replace("http://", "https://");
     let cases = [
-        (
-            with("unix", "\"\""),
-            "key unix: found \"\", expected the path of a socket",
-        ),
+        (with("unix", "\"\""), "key unix: found \"\", expected the path of a socket"),
         (
             with("unix", "\"/a\"").replace("http://127.0.0.1:8080/", "unix:/b"),
             "key unix: found \"/a\" beside a target that names a socket",
@@ -474,9 +374,6 @@ fn contradictory_transports_are_refused() {
     ];
     for (text, expected) in cases {
         let error = message(&text);
-        assert!(
-            error.contains(expected),
-            "{error}\n does not contain\n{expected}"
-        );
+        assert!(error.contains(expected), "{error}\n does not contain\n{expected}");
     }
 }

@@ -105,11 +105,7 @@ impl Plan {
         let beside = match &self.load {
             _ if !self.keep_alive => Some("keep_alive: false"),
             _ if !self.keeps_connections() => Some("a header Connection: close"),
-            _ if self
-                .scenario
-                .as_ref()
-                .is_some_and(Scenario::needs_responses) =>
-            {
+            _ if self.scenario.as_ref().is_some_and(Scenario::needs_responses) => {
                 Some("a scenario with cookies, extraction, a pause, or users that leave")
             }
             Load::Closed(closed) if !closed.is_plain() => {
@@ -146,15 +142,10 @@ impl Plan {
             "none: a Unix socket has no addresses",
         )?;
         let is_of_family = |address: &&IpAddr| {
-            self.address
-                .is_none_or(|to| to.is_ipv4() == address.is_ipv4())
+            self.address.is_none_or(|to| to.is_ipv4() == address.is_ipv4())
                 && first.is_ipv4() == address.is_ipv4()
         };
-        if let Some(other) = self
-            .local_addresses
-            .iter()
-            .find(|address| !is_of_family(address))
-        {
+        if let Some(other) = self.local_addresses.iter().find(|address| !is_of_family(address)) {
             return Err(PlanError::value(
                 "local_addresses",
                 other,

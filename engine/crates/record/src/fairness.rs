@@ -33,14 +33,7 @@ mod tests {
 
     #[test]
     fn fairness_is_min_median_max() {
-        assert_eq!(
-            Fairness::of(vec![3, 1, 2]),
-            Fairness {
-                min: 1,
-                median: 2.0,
-                max: 3
-            }
-        );
+        assert_eq!(Fairness::of(vec![3, 1, 2]), Fairness { min: 1, median: 2.0, max: 3 });
         assert_eq!(Fairness::of(vec![4, 1, 2, 9]).median, 3.0);
         assert_eq!(Fairness::of(vec![]), Fairness::default());
     }

@@ -22,10 +22,7 @@ pub fn new_histogram() -> Histogram {
 pub fn encode(histogram: &Histogram) -> String {
     let mut bytes = Vec::new();
     // Fails only if usize has fewer bits than the lengths of the format.
-    if V2Serializer::new()
-        .serialize(histogram, &mut bytes)
-        .is_err()
-    {
+    if V2Serializer::new().serialize(histogram, &mut bytes).is_err() {
         return String::new();
     }
     base64::engine::general_purpose::STANDARD.encode(bytes)
@@ -194,10 +191,7 @@ mod tests {
     fn empty_histogram_has_no_statistics() {
         assert_eq!(Statistics::of(&new_histogram()), Statistics::default());
         let text = serde_json::to_string(&IntervalStatistics::of(&new_histogram())).unwrap();
-        assert_eq!(
-            text,
-            r#"{"mean":null,"p50":null,"p90":null,"p99":null,"max":null}"#
-        );
+        assert_eq!(text, r#"{"mean":null,"p50":null,"p90":null,"p99":null,"max":null}"#);
     }
 
     #[test]

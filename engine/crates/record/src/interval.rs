@@ -128,10 +128,7 @@ impl IntervalMerger {
 
     /// Returns the incomplete intervals, which some threads did not reach, in order.
     pub fn rest(&mut self) -> Vec<Interval> {
-        std::mem::take(&mut self.waiting)
-            .into_values()
-            .map(|(_, part)| part.to_record())
-            .collect()
+        std::mem::take(&mut self.waiting).into_values().map(|(_, part)| part.to_record()).collect()
     }
 
     /// Returns the sums over all intervals.
@@ -152,12 +149,7 @@ mod tests {
         for &value in values {
             response_time.saturating_record(value);
         }
-        let mut counts = Counts {
-            due: ok + 1,
-            sent: ok + 1,
-            ok,
-            ..Counts::default()
-        };
+        let mut counts = Counts { due: ok + 1, sent: ok + 1, ok, ..Counts::default() };
         counts.errors.count(ErrorKind::Timeout);
         IntervalPart {
             index,
@@ -177,17 +169,10 @@ mod tests {
         let mut spares = Vec::new();
         assert!(merger.take(part(0, 1, 5, &[1000]), &mut spares).is_none());
         assert!(merger.take(part(1, 1, 5, &[1000]), &mut spares).is_none());
-        let interval = merger
-            .take(part(0, 2, 7, &[3000, 3000]), &mut spares)
-            .unwrap();
+        let interval = merger.take(part(0, 2, 7, &[3000, 3000]), &mut spares).unwrap();
         assert_eq!(spares.len(), 2);
         assert_eq!(
-            (
-                interval.index,
-                interval.ok,
-                interval.failed,
-                interval.errors.timeout
-            ),
+            (interval.index, interval.ok, interval.failed, interval.errors.timeout),
             (0, 3, 2, 2)
         );
         assert_eq!((interval.in_flight, interval.queued), (4, 6));
@@ -200,11 +185,7 @@ mod tests {
     fn totals_are_sums_of_intervals() {
         let mut merger = IntervalMerger::new(1);
         for index in 0..10 {
-            assert!(
-                merger
-                    .take(part(index, index, 0, &[index + 1]), &mut Vec::new())
-                    .is_some()
-            );
+            assert!(merger.take(part(index, index, 0, &[index + 1]), &mut Vec::new()).is_some());
         }
         let (counts, response_time) = merger.totals();
         assert_eq!((counts.ok, counts.errors.total(), counts.due), (45, 10, 55));

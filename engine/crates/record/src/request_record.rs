@@ -74,12 +74,7 @@ impl RequestRecord {
             self.last_byte_ns,
             self.connect_ns,
         ];
-        let sizes = [
-            self.received_bytes,
-            self.body_bytes,
-            self.sent_bytes,
-            self.user,
-        ];
+        let sizes = [self.received_bytes, self.body_bytes, self.sent_bytes, self.user];
         let small = [self.step, self.target, self.status];
         for (place, value) in bytes[..40].chunks_exact_mut(8).zip(moments) {
             place.copy_from_slice(&value.to_le_bytes());
@@ -129,15 +124,10 @@ mod tests {
         };
         let bytes = record.to_bytes();
         let i64_at = |at: usize| {
-            bytes[at..at + 8]
-                .iter()
-                .rev()
-                .fold(0u64, |sum, &byte| sum << 8 | u64::from(byte)) as i64
+            bytes[at..at + 8].iter().rev().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte))
+                as i64
         };
-        assert_eq!(
-            [0, 8, 16, 24, 32].map(i64_at),
-            [1, -1, 0x0102_0304_0506_0708, 4, 5]
-        );
+        assert_eq!([0, 8, 16, 24, 32].map(i64_at), [1, -1, 0x0102_0304_0506_0708, 4, 5]);
         assert_eq!(bytes[40..52], [6, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0]);
         assert_eq!(bytes[52..56], [0x0d, 0x0c, 0x0b, 0x0a]);
         assert_eq!(bytes[56..], [9, 0, 10, 0, 200, 0, 5, 0]);
@@ -147,9 +137,6 @@ mod tests {
     fn outcomes_have_fixed_numbers() {
         let kinds = ErrorKind::ALL.map(|kind| RequestOutcome::Failed(kind).code());
         assert_eq!(kinds, [1, 2, 3, 4, 5]);
-        assert_eq!(
-            (RequestOutcome::Ok.code(), RequestOutcome::Unanswered.code()),
-            (0, 6)
-        );
+        assert_eq!((RequestOutcome::Ok.code(), RequestOutcome::Unanswered.code()), (0, 6));
     }
 }

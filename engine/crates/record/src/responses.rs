@@ -33,12 +33,7 @@ pub struct Spread {
 
 impl Default for Spread {
     fn default() -> Self {
-        Self {
-            count: 0,
-            sum_ns: 0,
-            min_ns: u64::MAX,
-            max_ns: 0,
-        }
+        Self { count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 }
 

@@ -64,10 +64,7 @@ impl Slowest {
             self.heap.pop();
         }
         if self.heap.len() == self.capacity {
-            self.threshold_ns = self
-                .heap
-                .peek()
-                .map_or(u64::MAX, |Reverse(line)| line.response_ns);
+            self.threshold_ns = self.heap.peek().map_or(u64::MAX, |Reverse(line)| line.response_ns);
         }
     }
 
@@ -140,11 +137,7 @@ mod tests {
     }
 
     fn times(slowest: &Slowest) -> Vec<f64> {
-        slowest
-            .to_records()
-            .iter()
-            .map(|record| record.last_byte_us - record.intended_us)
-            .collect()
+        slowest.to_records().iter().map(|record| record.last_byte_us - record.intended_us).collect()
     }
 
     #[test]

@@ -29,11 +29,7 @@ pub struct StallDetector {
 impl StallDetector {
     /// Returns a detector for a generator with this number of threads.
     pub fn new(start: ClockReading, threads: usize) -> Self {
-        Self {
-            last: start,
-            threads: threads as u64,
-            ..Self::default()
-        }
+        Self { last: start, threads: threads as u64, ..Self::default() }
     }
 
     /// Compares the clocks with the last check. Returns the length of the stall in between. Returns `None` if there was none.
@@ -94,11 +90,7 @@ mod tests {
     }
 
     fn start() -> ClockReading {
-        ClockReading {
-            monotonic_ns: 5_000 * MS,
-            boot_ns: 9_000 * MS,
-            cpu_ns: 10 * MS,
-        }
+        ClockReading { monotonic_ns: 5_000 * MS, boot_ns: 9_000 * MS, cpu_ns: 10 * MS }
     }
 
     #[test]
@@ -122,10 +114,7 @@ mod tests {
         assert_eq!(standstill.check(now), Some(500 * MS));
         let reasons = standstill.reasons();
         assert_eq!(reasons.len(), 1);
-        assert!(
-            reasons[0].1.starts_with("the generator stalled for 1.40 s"),
-            "{reasons:?}"
-        );
+        assert!(reasons[0].1.starts_with("the generator stalled for 1.40 s"), "{reasons:?}");
     }
 
     #[test]
@@ -144,9 +133,6 @@ mod tests {
         assert_eq!(standstill.check(after(now, 100, 104, 50)), None);
         let reasons = standstill.reasons();
         assert_eq!(reasons.len(), 1);
-        assert!(
-            reasons[0].1.starts_with("the machine slept for 3600.0 s"),
-            "{reasons:?}"
-        );
+        assert!(reasons[0].1.starts_with("the machine slept for 3600.0 s"), "{reasons:?}");
     }
 }

@@ -78,14 +78,7 @@ pub struct StepOutcome {
 impl StepOutcome {
     /// Returns an outcome without requests.
     pub fn new(name: String) -> Self {
-        Self {
-            name,
-            sent: 0,
-            ok: 0,
-            wrong: 0,
-            lost: 0,
-            response_time: new_histogram(),
-        }
+        Self { name, sent: 0, ok: 0, wrong: 0, lost: 0, response_time: new_histogram() }
     }
 
     /// Counts a whole response.
@@ -201,10 +194,7 @@ pub struct KernelTimestamps {
 impl KernelTimestamps {
     /// Returns the sums of two threads.
     pub fn plus(self, other: Self) -> Self {
-        Self {
-            used: self.used + other.used,
-            missing: self.missing + other.missing,
-        }
+        Self { used: self.used + other.used, missing: self.missing + other.missing }
     }
 }
 
@@ -256,11 +246,7 @@ impl Outcome<'_> {
             retried: counts.retried,
         };
         let per_second = |count: u64| {
-            if self.duration_s > 0.0 {
-                count as f64 / self.duration_s
-            } else {
-                0.0
-            }
+            if self.duration_s > 0.0 { count as f64 / self.duration_s } else { 0.0 }
         };
         let response_time_us = Statistics::of(self.response_time);
         let schedule_lag_us = Statistics::of(&self.clocks.schedule_lag);

@@ -68,10 +68,8 @@ impl BestSecond {
             self.window.pop_front();
         }
         if self.window.len() == self.length {
-            let (time_s, ok) = self
-                .window
-                .iter()
-                .fold((0.0, 0), |(t, n), &(dt, dn)| (t + dt, n + dn));
+            let (time_s, ok) =
+                self.window.iter().fold((0.0, 0), |(t, n), &(dt, dn)| (t + dt, n + dn));
             self.highest_rps = self.highest_rps.max(ok as f64 / time_s);
         }
     }
@@ -94,10 +92,7 @@ mod tests {
             index: 0,
             start_ns: 0,
             end_ns: (duration_s * 1e9) as u64,
-            counts: crate::Counts {
-                ok,
-                ..crate::Counts::default()
-            },
+            counts: crate::Counts { ok, ..crate::Counts::default() },
             in_flight: 0,
             queued: 0,
             oldest_age_ns: 0,

@@ -82,11 +82,7 @@ pub(crate) struct Facts<'a> {
 }
 
 pub(crate) fn judge(facts: &Facts<'_>) -> Verdict {
-    let mut verdict = Verdict {
-        validity: Validity::Valid,
-        reasons: Vec::new(),
-        kinds: Vec::new(),
-    };
+    let mut verdict = Verdict { validity: Validity::Valid, reasons: Vec::new(), kinds: Vec::new() };
     for (kind, reason) in facts.stalls.reasons() {
         verdict.add(kind, Validity::Invalid, reason);
     }
@@ -122,10 +118,7 @@ pub(crate) fn judge(facts: &Facts<'_>) -> Verdict {
         verdict.add(
             "redirects",
             Validity::Valid,
-            format!(
-                "{} responses were redirects, which weir does not follow",
-                facts.redirects
-            ),
+            format!("{} responses were redirects, which weir does not follow", facts.redirects),
         );
     }
     match facts.asked_rate_rps {
@@ -159,11 +152,7 @@ impl Verdict {
 
 /// Returns the kind of the failures: `ports` if this machine had no free port, which is no failure of the target.
 fn failure_kind(facts: &Facts<'_>) -> &'static str {
-    if facts.ports_used_up {
-        "ports"
-    } else {
-        "failed"
-    }
+    if facts.ports_used_up { "ports" } else { "failed" }
 }
 
 fn failures(facts: &Facts<'_>) -> String {
@@ -172,9 +161,7 @@ fn failures(facts: &Facts<'_>) -> String {
         .filter(|&kind| facts.errors.of(kind) > 0)
         .map(|kind| format!("{} {}", kind.name(), facts.errors.of(kind)))
         .collect();
-    let most = ErrorKind::ALL
-        .into_iter()
-        .max_by_key(|&kind| facts.errors.of(kind));
+    let most = ErrorKind::ALL.into_iter().max_by_key(|&kind| facts.errors.of(kind));
     let cause = match most {
         Some(ErrorKind::Connect) if facts.ports_used_up => {
             "this machine's ports towards the target are used up, which is a limit of the generator, not of the target; give it more addresses to connect from (local_addresses, --bind)"
@@ -291,16 +278,10 @@ fn judge_log(log: &RequestLogSummary, verdict: &mut Verdict) {
 /// Returns the lowest percentile that is a lower bound: more requests have no response than lie above it.
 fn lowest_bound(requests: &Requests) -> Option<&'static str> {
     let missing = (requests.unanswered + requests.unsent) as f64;
-    [
-        (0.5, "p50"),
-        (0.75, "p75"),
-        (0.9, "p90"),
-        (0.95, "p95"),
-        (0.99, "p99"),
-    ]
-    .into_iter()
-    .find(|(quantile, _)| missing > (1.0 - quantile) * requests.intended as f64)
-    .map(|(_, name)| name)
+    [(0.5, "p50"), (0.75, "p75"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99")]
+        .into_iter()
+        .find(|(quantile, _)| missing > (1.0 - quantile) * requests.intended as f64)
+        .map(|(_, name)| name)
 }
 
 #[cfg(test)]

@@ -25,16 +25,9 @@ pub(crate) struct FeederUse<'a> {
 
 impl<'a> Binder<'a> {
     pub(crate) fn new(feeders: &'a BTreeMap<String, Feeder>, is_ordered: bool) -> Self {
-        let feeders = feeders.iter().map(|(name, spec)| FeederUse {
-            name,
-            spec,
-            columns: Vec::new(),
-        });
-        Self {
-            feeders: feeders.collect(),
-            variables: Vec::new(),
-            is_ordered,
-        }
+        let feeders =
+            feeders.iter().map(|(name, spec)| FeederUse { name, spec, columns: Vec::new() });
+        Self { feeders: feeders.collect(), variables: Vec::new(), is_ordered }
     }
 
     /// Returns the parts of a template at `place`. Neighbouring text is one part.
@@ -58,11 +51,7 @@ impl<'a> Binder<'a> {
     }
 
     fn part(&mut self, key: &str, piece: Piece<'_>, place: Place) -> Result<Part, ScenarioError> {
-        let cell = |(feeder, column)| Part::Cell {
-            feeder,
-            column,
-            place,
-        };
+        let cell = |(feeder, column)| Part::Cell { feeder, column, place };
         Ok(match piece {
             Piece::Text(text) => {
                 let mut bytes = Vec::with_capacity(text.len());
@@ -74,10 +63,9 @@ impl<'a> Binder<'a> {
             }
             Piece::Seq => Part::Seq,
             Piece::Uuid => Part::Uuid,
-            Piece::Int(low, high) => Part::Int {
-                low,
-                count: (high.wrapping_sub(low) as u64).wrapping_add(1),
-            },
+            Piece::Int(low, high) => {
+                Part::Int { low, count: (high.wrapping_sub(low) as u64).wrapping_add(1) }
+            }
             Piece::Word(length) => Part::Word(length),
             Piece::Csv { feeder, column } => {
                 cell(self.column(key, FeederFormat::Csv, feeder, column)?)
@@ -85,10 +73,7 @@ impl<'a> Binder<'a> {
             Piece::Json { feeder, field } => {
                 cell(self.column(key, FeederFormat::JsonLines, feeder, field)?)
             }
-            Piece::Variable(name) => Part::Variable {
-                index: self.variable(key, name)?,
-                place,
-            },
+            Piece::Variable(name) => Part::Variable { index: self.variable(key, name)?, place },
         })
     }
 

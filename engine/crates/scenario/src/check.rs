@@ -109,10 +109,7 @@ impl Check {
         if !is_right {
             return Err(Reason::Status(status));
         }
-        if self
-            .max_body_bytes
-            .is_some_and(|most| response.body_bytes > most)
-        {
+        if self.max_body_bytes.is_some_and(|most| response.body_bytes > most) {
             return Err(Reason::TooLarge(response.body_bytes));
         }
         if let Some(expected) = &self.equals {
@@ -126,11 +123,7 @@ impl Check {
         }
         if let Some(part) = &self.contains {
             if part.find(response.body).is_none() {
-                return Err(if response.is_cut() {
-                    Reason::Cut
-                } else {
-                    Reason::Lacks
-                });
+                return Err(if response.is_cut() { Reason::Cut } else { Reason::Lacks });
             }
         }
         if response.is_cut() && (!self.matches.is_empty() || !self.lacks.is_empty()) {
@@ -193,10 +186,7 @@ impl Extraction {
                 out.extend_from_slice(value);
                 Ok(())
             }
-            Source::Regex {
-                regex,
-                locations: memory,
-            } => {
+            Source::Regex { regex, locations: memory } => {
                 let locations = &mut locations[*memory];
                 let found = regex.captures_read(locations, response.body);
                 let group = usize::from(locations.len() > 1);

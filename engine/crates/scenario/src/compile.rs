@@ -59,11 +59,7 @@ pub fn compile<W: RequestWriter>(
         (steps, []) => ("steps", steps, true),
         ([], requests) => ("requests", requests, false),
         _ => {
-            return Err(ScenarioError::new(
-                "requests",
-                "steps and requests",
-                "one of the two",
-            ));
+            return Err(ScenarioError::new("requests", "steps and requests", "one of the two"));
         }
     };
     if steps.len() > MAX_STEPS {
@@ -92,14 +88,8 @@ pub fn compile<W: RequestWriter>(
         compiled.push(compiler.step::<W>(&format!("{list}[{index}]"), step)?);
     }
     name_apart(list, steps, &mut compiled)?;
-    let order = if is_ordered {
-        Order::Steps
-    } else {
-        Order::Weights(sums(steps)?)
-    };
-    let Compiler {
-        binder, regexes, ..
-    } = compiler;
+    let order = if is_ordered { Order::Steps } else { Order::Weights(sums(steps)?) };
+    let Compiler { binder, regexes, .. } = compiler;
     let feeders = binder.feeders.iter().map(|feeder| {
         let wrong = |(found, expected)| {
             ScenarioError::new(
@@ -181,17 +171,13 @@ impl Compiler<'_> {
             .iter()
             .map(|(name, extract)| self.extraction(&format!("{key}.extract.{name}"), name, extract))
             .collect::<Result<Box<[_]>, _>>()?;
-        let reads_header = extract
-            .iter()
-            .any(|one| matches!(one.source, Source::Header(_)));
+        let reads_header = extract.iter().any(|one| matches!(one.source, Source::Header(_)));
         let reads_body = check.equals.is_some()
             || check.contains.is_some()
             || !check.matches.is_empty()
             || !check.lacks.is_empty()
             || !check.json.is_empty()
-            || extract
-                .iter()
-                .any(|one| !matches!(one.source, Source::Header(_)));
+            || extract.iter().any(|one| !matches!(one.source, Source::Header(_)));
         let needs = Needs {
             head: reads_header || self.cookies != Cookies::Off,
             body: if reads_body {
@@ -229,10 +215,7 @@ fn think(think: Think) -> Pause {
     let ns = |seconds: f64| (seconds * 1e9).round() as u64;
     match think {
         Think::ConstantS(time) => Pause::Constant(ns(time)),
-        Think::UniformS(low, high) => Pause::Uniform {
-            low: ns(low),
-            count: ns(high - low) + 1,
-        },
+        Think::UniformS(low, high) => Pause::Uniform { low: ns(low), count: ns(high - low) + 1 },
         Think::ExponentialS(mean) => Pause::Exponential { mean: mean * 1e9 },
     }
 }
@@ -240,20 +223,17 @@ fn think(think: Think) -> Pause {
 /// Returns the sum of the weights up to each request.
 fn sums(requests: &[Step]) -> Result<Box<[u64]>, ScenarioError> {
     let mut sum = 0;
-    let sums = requests
-        .iter()
-        .enumerate()
-        .map(|(index, request)| match request.weight {
-            Some(0) => Err(ScenarioError::new(
-                format_args!("requests[{index}].weight"),
-                0,
-                "a whole number from 1 on",
-            )),
-            weight => {
-                sum += u64::from(weight.unwrap_or(1));
-                Ok(sum)
-            }
-        });
+    let sums = requests.iter().enumerate().map(|(index, request)| match request.weight {
+        Some(0) => Err(ScenarioError::new(
+            format_args!("requests[{index}].weight"),
+            0,
+            "a whole number from 1 on",
+        )),
+        weight => {
+            sum += u64::from(weight.unwrap_or(1));
+            Ok(sum)
+        }
+    });
     sums.collect()
 }
 

@@ -127,9 +127,7 @@ impl Compiled {
 
     /// Returns whether rows may run out, so that a user may be done.
     pub fn may_end(&self) -> bool {
-        self.feeders
-            .iter()
-            .any(|feeder| feeder.at_end == AtEnd::Stop)
+        self.feeders.iter().any(|feeder| feeder.at_end == AtEnd::Stop)
     }
 
     /// Returns whether a user leaves after a failed request.
@@ -159,14 +157,12 @@ impl Compiled {
             ),
             Reason::Differs => "another body than expected".to_owned(),
             Reason::Lacks => "a body without the text that it must contain".to_owned(),
-            Reason::NoMatch(index) => format!(
-                "a body in which {} is not found",
-                quoted(check.matches.get(index))
-            ),
-            Reason::Match(index) => format!(
-                "a body in which {} is found",
-                quoted(check.lacks.get(index))
-            ),
+            Reason::NoMatch(index) => {
+                format!("a body in which {} is not found", quoted(check.matches.get(index)))
+            }
+            Reason::Match(index) => {
+                format!("a body in which {} is found", quoted(check.lacks.get(index)))
+            }
             Reason::NotJson => "a body that is not JSON".to_owned(),
             Reason::Json(index) => match check.json.get(index) {
                 Some(json) => format!("at {:?} not {}", json.text, json.expected),
@@ -183,8 +179,5 @@ impl Compiled {
 
 /// Returns the text of a regular expression in quotes.
 fn quoted(regex: Option<&Regex>) -> String {
-    regex.map_or_else(
-        || "what must not be".to_owned(),
-        |regex| format!("{:?}", regex.as_str()),
-    )
+    regex.map_or_else(|| "what must not be".to_owned(), |regex| format!("{:?}", regex.as_str()))
 }

@@ -51,28 +51,19 @@ impl Jar {
         let mut path = default_path(path_and_query);
         let (mut max_age, mut is_past) = (None, false);
         for part in parts {
-            let equals = part
-                .iter()
-                .position(|&byte| byte == b'=')
-                .unwrap_or(part.len());
+            let equals = part.iter().position(|&byte| byte == b'=').unwrap_or(part.len());
             let attribute = part[..equals].trim_ascii();
             let value = part.get(equals + 1..).unwrap_or_default().trim_ascii();
             if attribute.eq_ignore_ascii_case(b"path") {
-                path = if value.starts_with(b"/") {
-                    value
-                } else {
-                    default_path(path_and_query)
-                };
+                path = if value.starts_with(b"/") { value } else { default_path(path_and_query) };
             } else if attribute.eq_ignore_ascii_case(b"max-age") {
                 max_age = is_over(value).or(max_age);
             } else if attribute.eq_ignore_ascii_case(b"expires") {
                 is_past = value.windows(4).any(|year| year == b"1970");
             }
         }
-        let same = self
-            .cookies
-            .iter()
-            .position(|cookie| cookie.name == name && cookie.path == path);
+        let same =
+            self.cookies.iter().position(|cookie| cookie.name == name && cookie.path == path);
         // Max-Age wins over Expires.
         if max_age.unwrap_or(is_past) {
             if let Some(at) = same {
@@ -83,16 +74,10 @@ impl Jar {
             kept.clear();
             kept.extend_from_slice(value);
         } else if self.cookies.len() < MAX_COOKIES {
-            let at = self
-                .cookies
-                .partition_point(|cookie| cookie.path.len() >= path.len());
+            let at = self.cookies.partition_point(|cookie| cookie.path.len() >= path.len());
             self.cookies.insert(
                 at,
-                Cookie {
-                    name: name.to_vec(),
-                    value: value.to_vec(),
-                    path: path.to_vec(),
-                },
+                Cookie { name: name.to_vec(), value: value.to_vec(), path: path.to_vec() },
             );
         }
     }
@@ -130,9 +115,7 @@ fn is_over(max_age: &[u8]) -> Option<bool> {
 }
 
 fn without_query(path_and_query: &[u8]) -> &[u8] {
-    let end = path_and_query
-        .iter()
-        .position(|&byte| byte == b'?' || byte == b'#');
+    let end = path_and_query.iter().position(|&byte| byte == b'?' || byte == b'#');
     &path_and_query[..end.unwrap_or(path_and_query.len())]
 }
 
@@ -160,8 +143,7 @@ mod tests {
     /// Returns the `Cookie` of a request for `asked` after these responses to requests for `/a/b`.
     fn header(set: &[&str], asked: &str) -> String {
         let mut jar = Jar::default();
-        set.iter()
-            .for_each(|value| jar.take(value.as_bytes(), b"/a/b?x=/y/"));
+        set.iter().for_each(|value| jar.take(value.as_bytes(), b"/a/b?x=/y/"));
         let mut out = Vec::new();
         jar.append_for(asked.as_bytes(), &mut out);
         String::from_utf8(out).unwrap()
@@ -169,10 +151,7 @@ mod tests {
 
     #[test]
     fn what_was_set_is_sent_where_its_path_says() {
-        assert_eq!(
-            header(&["id=1; Path=/; HttpOnly; Secure; SameSite=Lax"], "/x"),
-            "id=1"
-        );
+        assert_eq!(header(&["id=1; Path=/; HttpOnly; Secure; SameSite=Lax"], "/x"), "id=1");
         assert_eq!(header(&["id=1"], "/a/c?q"), "id=1");
         assert_eq!(header(&["id=1"], "/a"), "id=1");
         assert_eq!(header(&["id=1"], "/ab"), "");
@@ -184,10 +163,7 @@ mod tests {
     #[test]
     fn longer_paths_come_first_and_older_cookies_first_among_equals() {
         assert_eq!(
-            header(
-                &["a=1; Path=/", "b=2; Path=/", "c=3; Path=/a", "a=4; Path=/a"],
-                "/a/b"
-            ),
+            header(&["a=1; Path=/", "b=2; Path=/", "c=3; Path=/a", "a=4; Path=/a"], "/a/b"),
             "c=3; a=4; a=1; b=2"
         );
     }
@@ -199,11 +175,9 @@ mod tests {
 
     #[test]
     fn a_cookie_is_removed_by_max_age_or_by_a_date_in_1970() {
-        for gone in [
-            "a=; Max-Age=0",
-            "a=x; max-age=-1",
-            "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
-        ] {
+        for gone in
+            ["a=; Max-Age=0", "a=x; max-age=-1", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]
+        {
             assert_eq!(header(&["a=1", gone], "/a/x"), "", "{gone}");
         }
         for kept in [

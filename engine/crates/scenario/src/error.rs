@@ -22,11 +22,7 @@ impl ScenarioError {
         found: impl fmt::Display,
         expected: impl fmt::Display,
     ) -> Self {
-        Self {
-            key: key.to_string(),
-            found: found.to_string(),
-            expected: expected.to_string(),
-        }
+        Self { key: key.to_string(), found: found.to_string(), expected: expected.to_string() }
     }
 
     /// Returns the next thing to try.

@@ -68,20 +68,14 @@ impl Builder {
     fn read_csv(&mut self, content: &[u8], columns: &[String]) -> Result<(), Wrong> {
         let expected = || "CSV, each line with as many values as the first (RFC 4180)".to_owned();
         let mut reader = csv::Reader::from_reader(content);
-        let names = reader
-            .byte_headers()
-            .map_err(|error| (error.to_string(), expected()))?
-            .clone();
+        let names = reader.byte_headers().map_err(|error| (error.to_string(), expected()))?.clone();
         let places = columns
             .iter()
             .map(|column| {
                 let place = names.iter().position(|name| name == column.as_bytes());
                 place.ok_or_else(|| {
                     let known: Vec<_> = names.iter().map(String::from_utf8_lossy).collect();
-                    (
-                        format!("no column {column:?}"),
-                        format!("one of: {}", known.join(", ")),
-                    )
+                    (format!("no column {column:?}"), format!("one of: {}", known.join(", ")))
                 })
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -117,10 +111,7 @@ impl Builder {
             let number = index + 1;
             // The scanner does not validate the values that it skips, but a broken line is an error.
             serde_json::from_slice::<serde_json::Value>(line).map_err(|error| {
-                (
-                    format!("line {number}: {error}"),
-                    "a JSON value on every line".to_owned(),
-                )
+                (format!("line {number}: {error}"), "a JSON value on every line".to_owned())
             })?;
             for (pointer, field) in pointers.iter().zip(fields) {
                 let missing = || {
@@ -129,10 +120,7 @@ impl Builder {
                         "that value on every line".to_owned(),
                     )
                 };
-                let value = json::find(line, pointer)
-                    .ok()
-                    .flatten()
-                    .ok_or_else(missing)?;
+                let value = json::find(line, pointer).ok().flatten().ok_or_else(missing)?;
                 json::append_content(value, &mut self.data).map_err(|_| missing())?;
                 self.end_cell()?;
             }
@@ -174,14 +162,7 @@ impl Deck {
             FeederMode::Shuffled => (0..own).map(|at| shard.index(at) as u32).collect(),
             FeederMode::Sequential | FeederMode::Random => Vec::new(),
         };
-        Some(Self {
-            mode,
-            at_end,
-            shard,
-            own,
-            given: 0,
-            order,
-        })
+        Some(Self { mode, at_end, shard, own, given: 0, order })
     }
 
     /// Returns whether all rows were drawn and rows are not repeated.

@@ -57,10 +57,7 @@ impl Token {
     fn new(key: &str) -> Self {
         let is_index =
             key == "0" || !key.starts_with('0') && key.bytes().all(|b| b.is_ascii_digit());
-        Self {
-            key: key.into(),
-            index: key.parse().ok().filter(|_| is_index),
-        }
+        Self { key: key.into(), index: key.parse().ok().filter(|_| is_index) }
     }
 }
 
@@ -120,9 +117,8 @@ pub fn append_content(text: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
 pub fn differential(data: &[u8]) {
     let end = memchr(b'\n', data).unwrap_or(data.len());
     let document = data.get(end + 1..).unwrap_or_default();
-    let Some((text, pointer)) = std::str::from_utf8(&data[..end])
-        .ok()
-        .and_then(|text| Some((text, Pointer::parse(text)?)))
+    let Some((text, pointer)) =
+        std::str::from_utf8(&data[..end]).ok().and_then(|text| Some((text, Pointer::parse(text)?)))
     else {
         return;
     };
@@ -352,9 +348,7 @@ fn escaped_member<'e>(
 }
 
 fn number_equals(text: &[u8], expected: &Number) -> bool {
-    let Some(text) = std::str::from_utf8(text)
-        .ok()
-        .filter(|text| is_number(text.as_bytes()))
+    let Some(text) = std::str::from_utf8(text).ok().filter(|text| is_number(text.as_bytes()))
     else {
         return false;
     };

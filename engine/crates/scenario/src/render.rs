@@ -18,11 +18,7 @@ pub(crate) enum Part {
     /// So many random letters.
     Word(u32),
     /// A column of the user's row of a feeder.
-    Cell {
-        feeder: usize,
-        column: usize,
-        place: Place,
-    },
+    Cell { feeder: usize, column: usize, place: Place },
     /// One of the user's variables.
     Variable { index: usize, place: Place },
 }
@@ -65,11 +61,9 @@ pub(crate) fn render(parts: &[Part], values: &mut Values<'_>, out: &mut Vec<u8>)
                 append_number(low.wrapping_add_unsigned(offset), out);
             }
             Part::Word(length) => append_word(*length, values.random, out),
-            Part::Cell {
-                feeder,
-                column,
-                place,
-            } => append_value((values.cell)(*feeder, *column), *place, out),
+            Part::Cell { feeder, column, place } => {
+                append_value((values.cell)(*feeder, *column), *place, out)
+            }
             Part::Variable { index, place } => {
                 append_value(&values.variables[*index], *place, out);
             }
@@ -166,8 +160,7 @@ fn is_url(byte: u8) -> bool {
 /// Returns `/path` of `http://host/path`, and of `/path`.
 fn without_authority(url: &[u8]) -> &[u8] {
     let scheme = [&b"http://"[..], b"https://"].into_iter().find(|scheme| {
-        url.get(..scheme.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     });
     let Some(scheme) = scheme else { return url };
     let rest = &url[scheme.len()..];

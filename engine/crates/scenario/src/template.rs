@@ -61,10 +61,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Piece<'_>>, Wrong> {
 /// Returns where the next placeholder begins. The first of three braces in a row is text.
 fn next_start(text: &str) -> Option<usize> {
     let start = text.find("{{")?;
-    let braces = text[start..]
-        .bytes()
-        .take_while(|&byte| byte == b'{')
-        .count();
+    let braces = text[start..].bytes().take_while(|&byte| byte == b'{').count();
     Some(start + braces - 2)
 }
 
@@ -114,17 +111,13 @@ fn placeholder(inside: &str) -> Result<Piece<'_>, Wrong> {
 
 /// Returns whether a text is an integer: digits, with or without a minus sign.
 fn integer(text: &str) -> Option<i64> {
-    (!text.starts_with('+'))
-        .then(|| text.parse().ok())
-        .flatten()
+    (!text.starts_with('+')).then(|| text.parse().ok()).flatten()
 }
 
 /// Returns whether a variable may have this name.
 pub(crate) fn is_variable(name: &str) -> bool {
     let mut bytes = name.bytes();
-    bytes
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && !KEYWORDS.contains(&name)
 }
@@ -144,23 +137,14 @@ mod tests {
                 Piece::Text("/a/"),
                 Piece::Int(-1, 20),
                 Piece::Text("/"),
-                Piece::Csv {
-                    feeder: "users",
-                    column: "first name"
-                },
+                Piece::Csv { feeder: "users", column: "first name" },
                 Piece::Text("?n="),
                 Piece::Seq,
             ]
         );
         assert_eq!(
             parse("{{json orders./lines/0/id}}{{token}}").unwrap(),
-            [
-                Piece::Json {
-                    feeder: "orders",
-                    field: "/lines/0/id"
-                },
-                Piece::Variable("token")
-            ]
+            [Piece::Json { feeder: "orders", field: "/lines/0/id" }, Piece::Variable("token")]
         );
     }
 
@@ -170,10 +154,7 @@ mod tests {
             parse(r#"{"a":{"b":{{seq}}}}"#).unwrap(),
             [Piece::Text(r#"{"a":{"b":"#), Piece::Seq, Piece::Text("}}")]
         );
-        assert_eq!(
-            parse("{{{seq}}}").unwrap(),
-            [Piece::Text("{"), Piece::Seq, Piece::Text("}")]
-        );
+        assert_eq!(parse("{{{seq}}}").unwrap(), [Piece::Text("{"), Piece::Seq, Piece::Text("}")]);
         assert_eq!(parse(r#"{"a":{}}"#).unwrap(), [Piece::Text(r#"{"a":{}}"#)]);
     }
 

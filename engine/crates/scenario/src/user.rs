@@ -79,11 +79,7 @@ impl Compiled {
             issued: 0,
             decks: decks.collect::<Result<_, _>>()?,
             random: Random::new(seed, ROWS + shard.index(0)),
-            locations: self
-                .regexes
-                .iter()
-                .map(|regex| regex.capture_locations())
-                .collect(),
+            locations: self.regexes.iter().map(|regex| regex.capture_locations()).collect(),
             body: Vec::new(),
         })
     }
@@ -137,14 +133,7 @@ impl User {
         let sends_cookies = step.has_cookies && !self.jar.is_empty();
         let is_constant = step.constant.is_some() && !sends_cookies;
         if !is_constant {
-            let Self {
-                random,
-                rows,
-                variables,
-                jar,
-                path,
-                ..
-            } = self;
+            let Self { random, rows, variables, jar, path, .. } = self;
             let mut values = Values {
                 seq,
                 random,
@@ -174,11 +163,7 @@ impl User {
                 }
             }
         }
-        Some(Issued {
-            step: index,
-            is_constant,
-            is_head: step.method == Method::Head,
-        })
+        Some(Issued { step: index, is_constant, is_head: step.method == Method::Head })
     }
 
     /// Returns the next step, `None` if it is drawn.

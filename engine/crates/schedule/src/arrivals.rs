@@ -45,14 +45,7 @@ impl Arrivals {
     }
 
     fn new(rate: Arc<Curve>, shard: Shard, process: Sequence) -> Self {
-        let mut arrivals = Self {
-            rate,
-            shard,
-            process,
-            segment: 0,
-            taken: 0,
-            next_ns: 0,
-        };
+        let mut arrivals = Self { rate, shard, process, segment: 0, taken: 0, next_ns: 0 };
         arrivals.advance();
         arrivals
     }
@@ -134,10 +127,7 @@ mod tests {
     /// Maps the gaps, which are exponential in cumulative rate, to the uniform distribution.
     fn uniform_gaps(moments: &[f64], rate: &Curve) -> Vec<f64> {
         let areas: Vec<f64> = moments.iter().map(|&t_s| rate.integral(t_s)).collect();
-        areas
-            .windows(2)
-            .map(|pair| 1.0 - (pair[0] - pair[1]).exp())
-            .collect()
+        areas.windows(2).map(|pair| 1.0 - (pair[0] - pair[1]).exp()).collect()
     }
 
     #[test]

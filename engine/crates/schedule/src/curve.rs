@@ -18,11 +18,7 @@ struct Line {
 
 impl Line {
     fn slope(&self) -> f64 {
-        if self.from == self.to {
-            0.0
-        } else {
-            (self.to - self.from) / self.length_s
-        }
+        if self.from == self.to { 0.0 } else { (self.to - self.from) / self.length_s }
     }
 
     /// Returns the integral from the start to `elapsed_s` later.
@@ -60,13 +56,7 @@ impl Curve {
             if start_s == end_s {
                 continue;
             }
-            let segment = Line {
-                start_s,
-                length_s: end_s - start_s,
-                from,
-                to,
-                before,
-            };
+            let segment = Line { start_s, length_s: end_s - start_s, from, to, before };
             if end_s.is_finite() {
                 before += segment.area(segment.length_s);
             }
@@ -78,9 +68,9 @@ impl Curve {
     /// Returns the integral from 0 to `until_s`.
     pub fn integral(&self, until_s: f64) -> f64 {
         let index = self.0.partition_point(|segment| segment.start_s <= until_s);
-        self.0.get(index.saturating_sub(1)).map_or(0.0, |segment| {
-            segment.before + segment.area(until_s - segment.start_s)
-        })
+        self.0
+            .get(index.saturating_sub(1))
+            .map_or(0.0, |segment| segment.before + segment.area(until_s - segment.start_s))
     }
 
     /// Returns the time in nanoseconds after which the integral is above `area`, or `u64::MAX` if it never is. `segment` is a hint that this
@@ -139,16 +129,8 @@ fn above(segment: &Line, level: f64) -> Option<(u64, u64)> {
         return None;
     }
     let crossing_s = segment.start_s + (level - from) / (to - from) * segment.length_s;
-    let start_s = if from <= level {
-        crossing_s
-    } else {
-        segment.start_s
-    };
-    let end_s = if to < level {
-        crossing_s
-    } else {
-        segment.end_s()
-    };
+    let start_s = if from <= level { crossing_s } else { segment.start_s };
+    let end_s = if to < level { crossing_s } else { segment.end_s() };
     let start_ns = (start_s * NS_PER_S).round() as u64;
     // The conversion saturates: an endless period ends at the largest number.
     let end_ns = (end_s * NS_PER_S).round() as u64;

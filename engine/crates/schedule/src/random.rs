@@ -65,10 +65,7 @@ mod tests {
         let n = 100_000;
         let sum: f64 = (0..n).map(|_| (a.unit() - 0.5) * (b.unit() - 0.5)).sum();
         let correlation = sum / f64::from(n) * 12.0;
-        assert!(
-            correlation.abs() < 4.0 / f64::from(n).sqrt(),
-            "{correlation}"
-        );
+        assert!(correlation.abs() < 4.0 / f64::from(n).sqrt(), "{correlation}");
     }
 
     #[test]
@@ -79,10 +76,7 @@ mod tests {
             counts[random.below(10) as usize] += 1;
         }
         // Five standard deviations of a binomial count of 10,000.
-        assert!(
-            counts.iter().all(|&count| count.abs_diff(10_000) < 475),
-            "{counts:?}"
-        );
+        assert!(counts.iter().all(|&count| count.abs_diff(10_000) < 475), "{counts:?}");
     }
 
     #[test]

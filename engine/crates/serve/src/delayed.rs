@@ -53,11 +53,7 @@ impl DelayedResponses {
             TimerfdClockId::Monotonic,
             TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
         )?;
-        Ok(Self {
-            timer,
-            due: BinaryHeap::new(),
-            last_search: now,
-        })
+        Ok(Self { timer, due: BinaryHeap::new(), last_search: now })
     }
 
     /// Adds a response.
@@ -82,10 +78,7 @@ impl DelayedResponses {
     /// Returns the time of the next search: when the next response is due, or up to its slack later after a recent search.
     fn next_search(&self) -> Option<Instant> {
         let Reverse(next) = self.due.peek()?;
-        Some(
-            next.earliest
-                .max(self.last_search + (next.latest - next.earliest)),
-        )
+        Some(next.earliest.max(self.last_search + (next.latest - next.earliest)))
     }
 
     /// Sets the timer.
@@ -99,14 +92,8 @@ impl DelayedResponses {
             tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(wait.subsec_nanos()),
         };
-        let interval = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        let timer = Itimerspec {
-            it_interval: interval,
-            it_value: value,
-        };
+        let interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let timer = Itimerspec { it_interval: interval, it_value: value };
         // Cannot fail: the descriptor is a timer and the time is valid.
         let _ = rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &timer);
     }

@@ -83,12 +83,10 @@ pub fn serve(
             continue;
         }
         // Without a thread the connection closes, which is a fault too.
-        let _ = std::thread::Builder::new()
-            .stack_size(64 * 1024)
-            .spawn(move || {
-                // An error of the client's side needs no handling.
-                let _ = serve_connection(TcpStream::from(socket), fault);
-            });
+        let _ = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || {
+            // An error of the client's side needs no handling.
+            let _ = serve_connection(TcpStream::from(socket), fault);
+        });
     }
 }
 

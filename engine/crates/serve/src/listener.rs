@@ -20,11 +20,7 @@ impl Listener {
     /// Listens on `address`; port 0 chooses a free port. `backlog`: maximum number of connections that wait to be accepted.
     pub fn bind(address: SocketAddr, backlog: i32) -> Result<Self, Error> {
         let bound = || -> rustix::io::Result<Self> {
-            let family = if address.is_ipv4() {
-                AddressFamily::INET
-            } else {
-                AddressFamily::INET6
-            };
+            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
             // Otherwise connections in TIME_WAIT block the port for a minute.

@@ -13,10 +13,7 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) fn new(servers: usize) -> Self {
-        Self {
-            servers,
-            busy_until: BinaryHeap::with_capacity(servers),
-        }
+        Self { servers, busy_until: BinaryHeap::with_capacity(servers) }
     }
 
     /// Returns the end of a request that arrives now and takes `service_time`. The first free server serves it. Call this in order of arrival.
@@ -24,9 +21,7 @@ impl Queue {
         let begins = if self.busy_until.len() < self.servers {
             now
         } else {
-            self.busy_until
-                .pop()
-                .map_or(now, |Reverse(free)| free.max(now))
+            self.busy_until.pop().map_or(now, |Reverse(free)| free.max(now))
         };
         let done = begins + service_time;
         self.busy_until.push(Reverse(done));

@@ -148,9 +148,7 @@ pub fn parse(input: &[u8]) -> Parsed<'_> {
 
 /// Returns whether a comma-separated header value has `token`, ignoring case.
 fn contains_token(value: &[u8], token: &[u8]) -> bool {
-    value
-        .split(|&byte| byte == b',')
-        .any(|part| part.trim_ascii().eq_ignore_ascii_case(token))
+    value.split(|&byte| byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(token))
 }
 
 /// The result of parsing a chunked body.
@@ -256,19 +254,13 @@ mod tests {
             Some(Persistence::ExplicitKeepAlive)
         );
         assert_eq!(of(b"GET / HTTP/1.1\r\n\r\n"), Some(Persistence::KeepAlive));
-        assert_eq!(
-            of(b"GET / HTTP/1.1\r\nConnection: x, close\r\n\r\n"),
-            Some(Persistence::Close)
-        );
+        assert_eq!(of(b"GET / HTTP/1.1\r\nConnection: x, close\r\n\r\n"), Some(Persistence::Close));
     }
 
     #[test]
     fn invalid_request_is_refused() {
         assert_eq!(parse(b"\x16\x03\x01\x02\x00"), Parsed::Refused(400));
-        assert_eq!(
-            parse(b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"),
-            Parsed::Refused(400)
-        );
+        assert_eq!(parse(b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"), Parsed::Refused(400));
         assert_eq!(
             parse(b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"),
             Parsed::Refused(413)

@@ -101,11 +101,7 @@ impl<'a> Server<'a> {
         let mut events = Vec::with_capacity(256);
         loop {
             events.clear();
-            match epoll::wait(
-                &self.epoll,
-                rustix::buffer::spare_capacity(&mut events),
-                None,
-            ) {
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -270,11 +266,7 @@ impl<'a> Server<'a> {
             Behaviour::Null => small_ok(output, request.persistence, request.is_head),
             Behaviour::Echo => echo(output, request),
             Behaviour::Delay(wait) => self.respond_later(slot, connection, request, wait, None),
-            Behaviour::Times {
-                distribution,
-                fault,
-                ..
-            } => {
+            Behaviour::Times { distribution, fault, .. } => {
                 let service_time = distribution.draw(&mut self.random);
                 let wait = match &mut self.queue {
                     Some(queue) => {

@@ -34,9 +34,8 @@ mod tests {
 
     fn sorted(distribution: Distribution) -> Vec<f64> {
         let mut random = Random::new(7, 0);
-        let mut times: Vec<f64> = (0..100_000)
-            .map(|_| distribution.draw(&mut random).as_secs_f64() * 1e3)
-            .collect();
+        let mut times: Vec<f64> =
+            (0..100_000).map(|_| distribution.draw(&mut random).as_secs_f64() * 1e3).collect();
         times.sort_by(f64::total_cmp);
         times
     }
@@ -48,18 +47,11 @@ mod tests {
         for quantile in [0.1, 0.5, 0.9, 0.99] {
             let at = (quantile * 100_000.0) as usize;
             let expected = -5.0 * f64::ln(1.0 - quantile);
-            assert!(
-                (exponential[at] / expected - 1.0).abs() < 0.03,
-                "{quantile}"
-            );
+            assert!((exponential[at] / expected - 1.0).abs() < 0.03, "{quantile}");
             assert!((uniform[at] / (5.0 + 10.0 * quantile) - 1.0).abs() < 0.01);
         }
         assert!(uniform[0] >= 5.0 && uniform[99_999] <= 15.0);
-        assert!(
-            sorted(Distribution::Constant(MEAN))
-                .iter()
-                .all(|&ms| ms == 5.0)
-        );
+        assert!(sorted(Distribution::Constant(MEAN)).iter().all(|&ms| ms == 5.0));
     }
 
     #[test]

@@ -10,10 +10,7 @@ pub fn raise_open_files(wanted: u64) -> Rlimit {
     let before = getrlimit(Resource::Nofile);
     let raised = before.maximum.map_or(wanted, |maximum| maximum.min(wanted));
     if before.current.is_some_and(|current| current < raised) {
-        let limits = Rlimit {
-            current: Some(raised),
-            maximum: before.maximum,
-        };
+        let limits = Rlimit { current: Some(raised), maximum: before.maximum };
         let _ = setrlimit(Resource::Nofile, limits);
     }
     before

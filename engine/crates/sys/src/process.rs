@@ -271,12 +271,7 @@ pub fn detach(command: &mut Command, parent_death: bool, cgroup_procs: Vec<File>
             libc::sigemptyset(none.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
             // For descriptors that the host inherited; all others are close-on-exec. Fails before Linux 5.11.
-            libc::syscall(
-                libc::SYS_close_range,
-                3,
-                libc::c_uint::MAX,
-                libc::CLOSE_RANGE_CLOEXEC,
-            );
+            libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
         }
         Ok(())
     };

@@ -59,10 +59,7 @@ pub fn receive_message<const BYTES: usize>(
     buffer: &mut [u8],
     control: &mut Control<BYTES>,
 ) -> Result<(usize, usize), Errno> {
-    let mut piece = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: buffer.len(),
-    };
+    let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: a header of zeros has no address, no pieces and no control messages.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_iov = &raw mut piece;

@@ -55,11 +55,7 @@ impl Exchanges {
 
     /// Adds the next packet. Returns the duration of the exchange that it completes. Returns `None` if it completes none.
     pub(crate) fn add(&mut self, segment: &Segment, at_ns: u64) -> Option<u64> {
-        let ended = if segment.data_bytes > 0 {
-            self.add_data(segment, at_ns)
-        } else {
-            None
-        };
+        let ended = if segment.data_bytes > 0 { self.add_data(segment, at_ns) } else { None };
         if !segment.begins_or_ends {
             return ended;
         }
@@ -106,9 +102,7 @@ impl Exchanges {
 
     /// Ends the capture. Returns the durations of the exchanges without a following packet.
     pub(crate) fn finish(&mut self) -> impl Iterator<Item = u64> {
-        std::mem::take(&mut self.connections)
-            .into_values()
-            .filter_map(|state| state.duration_ns())
+        std::mem::take(&mut self.connections).into_values().filter_map(|state| state.duration_ns())
     }
 }
 
@@ -134,10 +128,7 @@ mod tests {
                 *sequence = sequence.wrapping_add(bytes);
             }
             Segment {
-                endpoints: Endpoints {
-                    client: (HOST, port),
-                    server: (HOST, 80),
-                },
+                endpoints: Endpoints { client: (HOST, port), server: (HOST, 80) },
                 is_from_server,
                 begins_or_ends: false,
                 is_fin: false,
@@ -195,10 +186,7 @@ mod tests {
     #[test]
     fn connections_are_separate() {
         let mut wire = Wire::default();
-        wire.client(1, 100)
-            .client(2, 110)
-            .server(2, 120)
-            .server(1, 190);
+        wire.client(1, 100).client(2, 110).server(2, 120).server(1, 190);
         wire.client(2, 200).client(1, 210);
         assert_eq!(wire.times(), [10, 90]);
         assert_eq!(wire.exchanges.seen(), 2);
@@ -252,10 +240,7 @@ mod tests {
     #[test]
     fn unrequested_data_is_no_response() {
         let mut wire = Wire::default();
-        wire.server(1, 100)
-            .server(1, 110)
-            .client(1, 200)
-            .server(1, 230);
+        wire.server(1, 100).server(1, 110).client(1, 200).server(1, 230);
         assert_eq!(wire.times(), [30]);
     }
 
@@ -263,29 +248,19 @@ mod tests {
     fn further_connections_cost_no_memory() {
         let mut wire = Wire::default();
         let endpoints = |number: usize| Endpoints {
-            client: (
-                IpAddr::V4(Ipv4Addr::from(number as u32 >> 16)),
-                number as u16,
-            ),
+            client: (IpAddr::V4(Ipv4Addr::from(number as u32 >> 16)), number as u16),
             server: (HOST, 80),
         };
         let sample = wire.segment(1, false, 10);
         for number in 0..MAX_CONNECTIONS + 5 {
-            let segment = Segment {
-                endpoints: endpoints(number),
-                ..sample
-            };
+            let segment = Segment { endpoints: endpoints(number), ..sample };
             wire.take(&segment, 1);
         }
         assert_eq!(wire.exchanges.connections.len(), MAX_CONNECTIONS);
         assert_eq!(wire.exchanges.ignored(), 5);
         // There is room again.
-        let end = Segment {
-            endpoints: endpoints(0),
-            begins_or_ends: true,
-            data_bytes: 0,
-            ..sample
-        };
+        let end =
+            Segment { endpoints: endpoints(0), begins_or_ends: true, data_bytes: 0, ..sample };
         wire.take(&end, 2);
         wire.client(9, 3);
         assert_eq!(wire.exchanges.ignored(), 5);

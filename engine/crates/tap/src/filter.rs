@@ -96,17 +96,9 @@ impl Draft {
             let is_jump = code == code::JUMP;
             Instruction {
                 code,
-                if_true: if is_jump {
-                    0
-                } else {
-                    distance(at, if_true) as u8
-                },
+                if_true: if is_jump { 0 } else { distance(at, if_true) as u8 },
                 if_false: distance(at, if_false) as u8,
-                operand: if is_jump {
-                    distance(at, if_true) as u32
-                } else {
-                    operand
-                },
+                operand: if is_jump { distance(at, if_true) as u32 } else { operand },
             }
         });
         instructions.collect()
@@ -277,35 +269,12 @@ mod tests {
         let program = program(&[8_080, 9_090], 1, false);
         for is_ipv6 in [false, true] {
             for options_bytes in [0, 12, 40] {
-                let data = Built {
-                    is_ipv6,
-                    options_bytes,
-                    ..DATA
-                };
+                let data = Built { is_ipv6, options_bytes, ..DATA };
                 assert!(passes(&program, &data));
-                assert!(passes(
-                    &program,
-                    &Built {
-                        from: 9_090,
-                        to: 1,
-                        ..data
-                    }
-                ));
+                assert!(passes(&program, &Built { from: 9_090, to: 1, ..data }));
                 assert!(!passes(&program, &Built { to: 8_081, ..data }));
-                let bare = Built {
-                    data_bytes: 0,
-                    ..data
-                };
-                assert!(
-                    !passes(
-                        &program,
-                        &Built {
-                            flags: 0x10,
-                            ..bare
-                        }
-                    ),
-                    "a bare ACK"
-                );
+                let bare = Built { data_bytes: 0, ..data };
+                assert!(!passes(&program, &Built { flags: 0x10, ..bare }), "a bare ACK");
                 for flags in [0x02, 0x12, 0x11, 0x14] {
                     assert!(passes(&program, &Built { flags, ..bare }), "{flags:#x}");
                 }
@@ -319,11 +288,7 @@ mod tests {
         let passing = |is_from: bool| {
             let ports = 32_768..49_152;
             let all = ports.filter(|&port| {
-                let (from, to) = if is_from {
-                    (port, 8_080)
-                } else {
-                    (8_080, port)
-                };
+                let (from, to) = if is_from { (port, 8_080) } else { (8_080, port) };
                 passes(&program, &Built { from, to, ..DATA })
             });
             all.collect::<Vec<u16>>()

@@ -66,11 +66,7 @@ impl Tap {
     /// # Errors
     /// The interface does not exist, or this process may not capture packets.
     pub fn open(settings: TapSettings) -> Result<Self, TapError> {
-        let TapSettings {
-            ports,
-            one_in,
-            interface,
-        } = settings;
+        let TapSettings { ports, one_in, interface } = settings;
         let is_loopback = interface == LOOPBACK;
         let program = filter::program(&ports, one_in, is_loopback);
         let ring =
@@ -90,13 +86,7 @@ impl Tap {
 
     /// Reads the captured packets. Calls `on_exchange` with the nanoseconds of each completed exchange.
     pub fn read_packets(&mut self, mut on_exchange: impl FnMut(u64)) {
-        let Self {
-            ring,
-            ports,
-            exchanges,
-            counts,
-            unix_offset_ns,
-        } = self;
+        let Self { ring, ports, exchanges, counts, unix_offset_ns } = self;
         let mut on_packet = |packet: ring::Packet<'_>| {
             let Some(segment) = packet::parse(packet.bytes, packet.length, ports) else {
                 return;

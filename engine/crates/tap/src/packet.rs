@@ -33,12 +33,7 @@ pub(crate) fn parse(bytes: &[u8], length: u32, ports: &[u16]) -> Option<Segment>
                 Some(IpAddr::V4(Ipv4Addr::from(bytes)))
             };
             let end = u32::from(half(2)?);
-            (
-                address(12)?,
-                address(16)?,
-                usize::from(bytes[0] & 0xf) * 4,
-                end,
-            )
+            (address(12)?, address(16)?, usize::from(bytes[0] & 0xf) * 4, end)
         }
         6 => {
             let address = |at: usize| {
@@ -62,11 +57,7 @@ pub(crate) fn parse(bytes: &[u8], length: u32, ports: &[u16]) -> Option<Segment>
     if !is_from_server && !ports.contains(&to.1) {
         return None;
     }
-    let (server, client) = if is_from_server {
-        (from, to)
-    } else {
-        (to, from)
-    };
+    let (server, client) = if is_from_server { (from, to) } else { (to, from) };
     Some(Segment {
         endpoints: Endpoints { client, server },
         is_from_server,
@@ -142,10 +133,7 @@ pub(crate) mod tests {
             let request = parse(&bytes[..72.min(bytes.len())], bytes.len() as u32, &[80]).unwrap();
             assert!(!request.is_from_server && !request.begins_or_ends);
             assert_eq!((request.data_bytes, request.end_sequence), (10, 8));
-            assert_eq!(
-                (request.endpoints.client.1, request.endpoints.server.1),
-                (40_000, 80)
-            );
+            assert_eq!((request.endpoints.client.1, request.endpoints.server.1), (40_000, 80));
             assert_eq!(request.endpoints.client.0.is_ipv6(), is_ipv6);
             let from_server = |from: u16, to: u16| {
                 let mut bytes = built(&Built { from, to, ..there });
@@ -162,12 +150,7 @@ pub(crate) mod tests {
 
     #[test]
     fn padding_is_no_data() {
-        let mut bytes = built(&Built {
-            options_bytes: 0,
-            data_bytes: 0,
-            flags: 0x11,
-            ..REQUEST
-        });
+        let mut bytes = built(&Built { options_bytes: 0, data_bytes: 0, flags: 0x11, ..REQUEST });
         let end = parse(&bytes, 46, &[80]).unwrap();
         assert!(end.begins_or_ends);
         assert_eq!(end.data_bytes, 0);
@@ -177,10 +160,7 @@ pub(crate) mod tests {
 
     #[test]
     fn truncated_or_foreign_packet_is_none() {
-        let bytes = built(&Built {
-            data_bytes: 0,
-            ..REQUEST
-        });
+        let bytes = built(&Built { data_bytes: 0, ..REQUEST });
         for length in 0..34 {
             assert_eq!(parse(&bytes[..length], 52, &[80]), None, "{length}");
         }

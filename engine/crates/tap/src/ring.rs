@@ -88,20 +88,11 @@ impl Ring {
             return Err(io::Error::last_os_error());
         }
         let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let ring = Self {
-            socket,
-            memory,
-            next: 0,
-        };
+        let ring = Self { socket, memory, next: 0 };
         if ignores_outgoing {
             // Saves copies of packets that the program drops; unknown before Linux 4.20.
             let yes: libc::c_int = 1;
-            let _ = set(
-                &ring.socket,
-                libc::SOL_PACKET,
-                libc::PACKET_IGNORE_OUTGOING,
-                &yes,
-            );
+            let _ = set(&ring.socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &yes);
         }
         ring.bind(index)?;
         Ok(ring)
@@ -195,16 +186,8 @@ impl Drop for Ring {
 
 /// Returns the packet at an offset of a block, and the distance to the next one.
 fn packet_at(block: &[u8], at: usize) -> Option<(Packet<'_>, usize)> {
-    let word = |offset: usize| {
-        Some(u32::from_ne_bytes(
-            *block.get(at + offset..)?.first_chunk()?,
-        ))
-    };
-    let half = |offset: usize| {
-        Some(u16::from_ne_bytes(
-            *block.get(at + offset..)?.first_chunk()?,
-        ))
-    };
+    let word = |offset: usize| Some(u32::from_ne_bytes(*block.get(at + offset..)?.first_chunk()?));
+    let half = |offset: usize| Some(u16::from_ne_bytes(*block.get(at + offset..)?.first_chunk()?));
     let network = at + usize::from(half(offset_of!(Head, tp_net))?);
     let copied = word(offset_of!(Head, tp_snaplen))?.min(SNAP_BYTES) as usize;
     let seconds = u64::from(word(offset_of!(Head, tp_sec))?);
@@ -237,10 +220,7 @@ fn attach(socket: &OwnedFd, program: &[Instruction]) -> io::Result<()> {
             k: one.operand,
         })
         .collect();
-    let whole = libc::sock_fprog {
-        len: lines.len() as u16,
-        filter: lines.as_mut_ptr(),
-    };
+    let whole = libc::sock_fprog { len: lines.len() as u16, filter: lines.as_mut_ptr() };
     // The program lives during the call, in which the kernel copies it.
     set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &whole)
 }

@@ -53,11 +53,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         let stop = Arc::clone(&stop);
         thread::spawn(move || write_records(&written, &stop))
     };
-    let mut outlet = Outlet {
-        records,
-        dropped: 0,
-        last_s: 0.0,
-    };
+    let mut outlet = Outlet { records, dropped: 0, last_s: 0.0 };
     let result = weir_load::run(&prepared, &stop, &begin, &mut |record| outlet.emit(record));
     drop(outlet);
     // The writer ends when all records are written or the reader is gone. It does not panic.
@@ -198,16 +194,9 @@ impl Outlet {
         let event = Event {
             t_s: self.last_s,
             kind: "records",
-            detail: format!(
-                "{} records dropped: standard output was not read",
-                self.dropped
-            ),
+            detail: format!("{} records dropped: standard output was not read", self.dropped),
         };
-        if self
-            .records
-            .try_send(Box::new(Record::Event(event)))
-            .is_ok()
-        {
+        if self.records.try_send(Box::new(Record::Event(event))).is_ok() {
             self.dropped = 0;
         }
     }

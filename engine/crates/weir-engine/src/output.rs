@@ -31,12 +31,7 @@ struct Fatal<'a> {
 
 /// Reports an error on both streams. Returns the exit code of the process.
 pub fn fatal(code: u8, message: &str, hint: &str) -> ExitCode {
-    write_record(&Fatal {
-        record: "error",
-        code,
-        message,
-        hint,
-    });
+    write_record(&Fatal { record: "error", code, message, hint });
     eprintln!("weir-engine: {message}");
     if !hint.is_empty() {
         eprintln!("  {hint}");

@@ -19,12 +19,7 @@ pub struct Arguments {
     #[command(subcommand)]
     server: ServerKind,
     /// Address to listen on; port 0 chooses a free port.
-    #[arg(
-        long,
-        global = true,
-        value_name = "IP:PORT",
-        default_value = "127.0.0.1:0"
-    )]
+    #[arg(long, global = true, value_name = "IP:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
     /// Maximum number of connections that wait to be accepted.
     #[arg(
@@ -124,10 +119,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             return output::fatal(2, &message, "--every 2s --for 500ms");
         }
     }
-    if let ServerKind::Times {
-        fault: Some(FaultKind::SlowDrip | FaultKind::DieAfter),
-        ..
-    } = &arguments.server
+    if let ServerKind::Times { fault: Some(FaultKind::SlowDrip | FaultKind::DieAfter), .. } =
+        &arguments.server
     {
         let message = "--fault: found slow-drip or die-after, expected a fault of single requests";
         return output::fatal(2, message, "weir-engine serve fault --kind slow-drip");
@@ -137,10 +130,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Err(error) => return output::fatal(3, &error.to_string(), &error.hint()),
     };
     let address = listener.address();
-    if !output::write_record(&Listening {
-        record: "listening",
-        address,
-    }) {
+    if !output::write_record(&Listening { record: "listening", address }) {
         return ExitCode::SUCCESS;
     }
     let stdin = stdin();
@@ -157,17 +147,8 @@ fn to_behaviour(server: &ServerKind) -> Behaviour {
         ServerKind::Null => Behaviour::Null,
         ServerKind::Echo => Behaviour::Echo,
         ServerKind::Delay { wait } => Behaviour::Delay(*wait),
-        ServerKind::Stall { every, length } => Behaviour::Stall {
-            every: *every,
-            length: *length,
-        },
-        ServerKind::Times {
-            distribution,
-            servers,
-            fault,
-            fault_share,
-            seed,
-        } => Behaviour::Times {
+        ServerKind::Stall { every, length } => Behaviour::Stall { every: *every, length: *length },
+        ServerKind::Times { distribution, servers, fault, fault_share, seed } => Behaviour::Times {
             distribution: *distribution,
             servers: *servers,
             fault: fault.map(|kind| (to_fault(kind, None), *fault_share)),
@@ -197,9 +178,8 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
             "`{text}` is not a duration; expected a number and a unit, such as 2s, 150ms or 80us"
         )
     };
-    let split = text
-        .find(|character: char| character.is_ascii_alphabetic())
-        .ok_or_else(expected)?;
+    let split =
+        text.find(|character: char| character.is_ascii_alphabetic()).ok_or_else(expected)?;
     let (number, unit) = text.split_at(split);
     let factor = match unit {
         "s" => 1.0,
@@ -214,14 +194,9 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 
 /// Parses a share: above 0, at most 1.
 fn parse_share(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|share| *share > 0.0 && *share <= 1.0)
-        .ok_or_else(|| {
-            format!(
-                "`{text}` is not a share; expected a number above 0 and at most 1, such as 0.01"
-            )
-        })
+    text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(|| {
+        format!("`{text}` is not a share; expected a number above 0 and at most 1, such as 0.01")
+    })
 }
 
 /// Parses a distribution of times: `constant:2ms`, `uniform:1ms..3ms`, `exponential:5ms`.

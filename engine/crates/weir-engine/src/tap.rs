@@ -122,10 +122,7 @@ fn end(stopped: StopReason, counts: TapCounts, response_time: &Histogram) -> End
 /// Waits for packets. Returns the reason if the capture must stop.
 fn wait(tap: &Tap, signals: &SignalFd) -> Option<StopReason> {
     let stdin = stdin();
-    let mut waits = vec![
-        PollFd::new(tap, PollFlags::IN),
-        PollFd::new(signals, PollFlags::IN),
-    ];
+    let mut waits = vec![PollFd::new(tap, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
     if is_pipe(&stdin) {
         waits.push(PollFd::new(&stdin, PollFlags::IN));
     }

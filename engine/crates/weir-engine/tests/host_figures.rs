@@ -56,9 +56,7 @@ for _ in range(600): threading.Thread(target=threading.Event().wait, daemon=True
 print(\"waiting\", flush=True)
 while True: pass'";
         let server = host.start("app", script);
-        wait_for("the threads", || {
-            host.log("app").contains("waiting").then_some(())
-        });
+        wait_for("the threads", || host.log("app").contains("waiting").then_some(()));
         let command = json!({"command": "observe", "period_s": 0.1, "memory_period_s": 9.0});
         assert_eq!(host.ask(command)["record"], "observing");
         let mut samples = Vec::new();
@@ -105,9 +103,7 @@ fn cpu_of_killed_processes_counts() {
         let burn_and_stay = BURN.replace('}', "} print STDERR q(burnt); sleep 1000;");
         let script = format!("(trap '' TERM; exec setsid {burn_and_stay}) & exec sleep 1000");
         host.start("app", &script);
-        wait_for("the burning", || {
-            host.log("app").contains("burnt").then_some(())
-        });
+        wait_for("the burning", || host.log("app").contains("burnt").then_some(()));
         let total = cpu(&host.stop("app", 5.0));
         assert!(
             (0.9 * BURN_S..1.5 * BURN_S).contains(&total),
@@ -129,33 +125,22 @@ fn samples_are_periodic_and_never_fall() {
         while samples.len() < 40 {
             samples.push(host.record("sample", |record| record["record"] == "sample"));
         }
-        assert_eq!(
-            host.ask(json!({"command": "unobserve"}))["record"],
-            "unobserved"
-        );
+        assert_eq!(host.ask(json!({"command": "unobserve"}))["record"], "unobserved");
         for pair in samples.windows(2) {
             let (before, after) = (&pair[0], &pair[1]);
             assert!(after["t_ns"].as_u64() > before["t_ns"].as_u64());
-            for key in [
-                "cpu_user_s",
-                "cpu_system_s",
-                "voluntary_switches",
-                "involuntary_switches",
-            ] {
+            for key in ["cpu_user_s", "cpu_system_s", "voluntary_switches", "involuntary_switches"]
+            {
                 let value = |sample: &Value| sample["groups"][0][key].as_f64().unwrap();
-                assert!(
-                    value(after) >= value(before),
-                    "{key}: {before} then {after}"
-                );
+                assert!(value(after) >= value(before), "{key}: {before} then {after}");
             }
         }
         let span = samples[39]["t_ns"].as_u64().unwrap() - samples[0]["t_ns"].as_u64().unwrap();
         // On a busy machine points of the grid pass without a sample; no point has two.
         let periods = span as f64 / 50e6;
         assert!(periods > 38.0, "40 samples in {periods} periods");
-        let with_memory = samples
-            .iter()
-            .filter(|sample| !sample["groups"][0]["pss_bytes"].is_null());
+        let with_memory =
+            samples.iter().filter(|sample| !sample["groups"][0]["pss_bytes"].is_null());
         let with_memory = with_memory.count();
         // Memory is due every 0.5 s. The span is longer than 2 s on a busy machine.
         let most = (span as f64 / 500e6) as usize + 2;
@@ -167,10 +152,7 @@ fn samples_are_periodic_and_never_fall() {
         assert!(cpu(&last["groups"][0]) > 0.0);
         assert!(last["groups"][0]["rss_bytes"].as_u64().unwrap() > 0);
         let cpus = last["cpus"].as_array().unwrap();
-        assert_eq!(
-            cpus.len(),
-            std::thread::available_parallelism().unwrap().get()
-        );
+        assert_eq!(cpus.len(), std::thread::available_parallelism().unwrap().get());
         assert!(cpus[0]["idle_s"].as_f64().unwrap() > 0.0);
     }
 }
@@ -230,16 +212,11 @@ fn unbound_server_may_use_every_cpu() {
     let pid = host.start("app", "exec sleep 1000");
     let allowed = |pid: &str| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("Cpus_allowed_list"));
+        let line = status.lines().find(|line| line.starts_with("Cpus_allowed_list"));
         line.unwrap().to_owned()
     };
     assert_eq!(allowed(&pid.to_string()), allowed("self"));
-    assert_eq!(
-        allowed(&host.child.id().to_string()),
-        "Cpus_allowed_list:\t0"
-    );
+    assert_eq!(allowed(&host.child.id().to_string()), "Cpus_allowed_list:\t0");
 }
 
 #[test]
@@ -247,36 +224,25 @@ fn no_descriptor_of_the_host_reaches_a_server() {
     for mode in modes() {
         // The host itself inherits descriptor 9 from a careless parent.
         let mut command = std::process::Command::new("sh");
-        command.args([
-            "-c",
-            "exec 9</dev/null; exec \"$0\" host --isolation \"$1\"",
-        ]);
+        command.args(["-c", "exec 9</dev/null; exec \"$0\" host --isolation \"$1\""]);
         command.args([env!("CARGO_BIN_EXE_weir-engine"), mode]);
         let mut host = Host::spawn(command);
         host.start("first", "exec sleep 1000");
         // The shell stays and speaks once it runs, since a program that is still being loaded holds its libraries open.
         let pid = host.start("app", "echo ready; sleep 1000; true");
-        wait_for("the server to run", || {
-            host.log("app").contains("ready").then_some(())
-        });
+        wait_for("the server to run", || host.log("app").contains("ready").then_some(()));
         let mut open: Vec<(String, String)> = std::fs::read_dir(format!("/proc/{pid}/fd"))
             .unwrap()
             .flatten()
             .map(|entry| {
                 let target = std::fs::read_link(entry.path()).unwrap();
-                (
-                    entry.file_name().into_string().unwrap(),
-                    target.display().to_string(),
-                )
+                (entry.file_name().into_string().unwrap(), target.display().to_string())
             })
             .collect();
         open.sort();
         let log = host.folder().join("app.log").display().to_string();
         let expected = [("0", "/dev/null"), ("1", &log), ("2", &log)];
-        let open: Vec<_> = open
-            .iter()
-            .map(|(fd, to)| (fd.as_str(), to.as_str()))
-            .collect();
+        let open: Vec<_> = open.iter().map(|(fd, to)| (fd.as_str(), to.as_str())).collect();
         assert_eq!(open, expected);
     }
 }
@@ -285,10 +251,7 @@ fn no_descriptor_of_the_host_reaches_a_server() {
 fn server_has_default_signals() {
     for mode in modes() {
         let mut command = std::process::Command::new("sh");
-        command.args([
-            "-c",
-            "trap '' INT HUP CHLD PIPE; exec \"$0\" host --isolation \"$1\"",
-        ]);
+        command.args(["-c", "trap '' INT HUP CHLD PIPE; exec \"$0\" host --isolation \"$1\""]);
         command.args([env!("CARGO_BIN_EXE_weir-engine"), mode]);
         let mut host = Host::spawn(command);
         let pid = host.start("app", "exec sleep 1000");
@@ -316,9 +279,7 @@ fn namespace_has_its_own_proc() {
         "app",
         "[ \"$(readlink /proc/self)\" -lt 20 ] && [ -r /proc/$$/stat ] && touch /dev/shm/mine && echo own-proc; exec sleep 1000",
     );
-    wait_for("the check", || {
-        host.log("app").contains("own-proc").then_some(())
-    });
+    wait_for("the check", || host.log("app").contains("own-proc").then_some(()));
     assert!(!std::path::Path::new("/dev/shm/mine").exists());
     assert_eq!(std::fs::read_to_string("/proc/mounts").unwrap(), before);
 }

@@ -53,24 +53,13 @@ fn exit_by_signal_is_reported() {
 fn stop_sends_sigterm_and_reports_the_exit() {
     for mode in modes() {
         let mut host = Host::new(mode);
-        host.start(
-            "polite",
-            "trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done",
-        );
+        host.start("polite", "trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done");
         host.start("plain", "exec sleep 1000");
-        wait_for("the trap", || {
-            host.log("polite").contains("up").then_some(())
-        });
+        wait_for("the trap", || host.log("polite").contains("up").then_some(()));
         let polite = host.stop("polite", 10.0);
-        assert_eq!(
-            (&polite["exit_code"], &polite["killed"]),
-            (&json!(3), &json!(false))
-        );
+        assert_eq!((&polite["exit_code"], &polite["killed"]), (&json!(3), &json!(false)));
         let plain = host.stop("plain", 10.0);
-        assert_eq!(
-            (&plain["signal"], &plain["killed"]),
-            (&json!(15), &json!(false))
-        );
+        assert_eq!((&plain["signal"], &plain["killed"]), (&json!(15), &json!(false)));
     }
 }
 
@@ -79,18 +68,12 @@ fn deaf_process_is_killed_after_the_grace_period() {
     for mode in modes() {
         let mut host = Host::new(mode);
         let mark = marker();
-        host.start(
-            "deaf",
-            &format!("trap '' TERM; echo up; while :; do sleep 0.1{mark}; done"),
-        );
+        host.start("deaf", &format!("trap '' TERM; echo up; while :; do sleep 0.1{mark}; done"));
         wait_for("the trap", || host.log("deaf").contains("up").then_some(()));
         let stopped = host.stop("deaf", 0.2);
         assert_eq!(stopped["killed"], true);
         assert_eq!(stopped["signal"], 9);
-        assert!(
-            host_support::marked(&mark).is_empty(),
-            "replied before all was gone"
-        );
+        assert!(host_support::marked(&mark).is_empty(), "replied before all was gone");
     }
 }
 
@@ -103,18 +86,13 @@ fn left_behind_processes_are_named() {
             "careless",
             "setsid sh -c 'echo up; while :; do sleep 1000; done' & exec sleep 1000",
         );
-        wait_for("its child", || {
-            host.log("careless").contains("up").then_some(())
-        });
+        wait_for("its child", || host.log("careless").contains("up").then_some(()));
         let stopped = host.stop("careless", 5.0);
         assert_eq!(stopped["killed"], false);
         let left = stopped["left_behind"].as_array().unwrap();
         assert!(left.contains(&json!("sh")), "{left:?} {}", host.hello);
         // Children that are told to end along with it may do so after it.
-        host.start(
-            "tidy",
-            "trap 'exit 0' TERM; sh -c 'echo up; sleep 1000; :' & wait",
-        );
+        host.start("tidy", "trap 'exit 0' TERM; sh -c 'echo up; sleep 1000; :' & wait");
         wait_for("the trap", || host.log("tidy").contains("up").then_some(()));
         assert_eq!(host.stop("tidy", 5.0)["left_behind"], json!([]));
     }
@@ -136,9 +114,7 @@ fn files_outside_the_folder_are_reported() {
     let mut start = host.shell("untidy", &script);
     start["watch_writes"] = json!(true);
     assert_eq!(host.ask(start)["record"], "started");
-    wait_for("its files", || {
-        host.log("untidy").contains("up").then_some(())
-    });
+    wait_for("its files", || host.log("untidy").contains("up").then_some(()));
     let stopped = host.stop("untidy", 5.0);
     assert_eq!(stopped["written"], json!([left]));
     host.start("unwatched", &script);
@@ -149,19 +125,12 @@ fn files_outside_the_folder_are_reported() {
 #[test]
 fn slow_stop_delays_no_other_command() {
     let mut host = Host::new(modes()[0]);
-    host.start(
-        "deaf",
-        "trap '' TERM; echo up; while :; do sleep 0.05; done",
-    );
+    host.start("deaf", "trap '' TERM; echo up; while :; do sleep 0.05; done");
     wait_for("the trap", || host.log("deaf").contains("up").then_some(()));
     let stop = host.send(json!({"command": "stop", "name": "deaf", "grace_s": 1.0}));
     host.start("other", "exec sleep 1000");
     assert_eq!(host.stop("other", 1.0)["signal"], 15);
-    assert_eq!(
-        host.stop("deaf", 1.0)["record"],
-        "error",
-        "it is being stopped"
-    );
+    assert_eq!(host.stop("deaf", 1.0)["record"], "error", "it is being stopped");
     let stopped = host.record("stopped", |record| record["id"] == stop);
     assert_eq!(stopped["killed"], true);
 }
@@ -190,11 +159,7 @@ fn failed_start_names_the_key() {
                 json!(["no-such-program"]),
                 "argv: command `no-such-program` not found in PATH=/usr",
             ),
-            (
-                "argv",
-                json!(["/no/such/program"]),
-                "argv: found no program /no/such/program",
-            ),
+            ("argv", json!(["/no/such/program"]), "argv: found no program /no/such/program"),
             ("argv", json!([text_file]), "is not executable"),
             ("cwd", json!("/no/such/folder"), "cwd: /no/such/folder"),
             ("cwd", json!(text_file), "is not a folder"),
@@ -259,10 +224,7 @@ fn without_rights_the_host_says_so_and_works() {
     let detail = host.hello["isolation_detail"].as_str().unwrap();
     assert!(detail.contains("unshare(CLONE_NEWPID)"), "{detail}");
     let mark = marker();
-    host.start(
-        "app",
-        &format!("sh -c 'setsid sleep {mark} & exit 0'; exec sleep {mark}"),
-    );
+    host.start("app", &format!("sh -c 'setsid sleep {mark} & exit 0'; exec sleep {mark}"));
     host_support::wait_until_count(&mark, 2);
     assert_eq!(host.stop("app", 5.0)["signal"], 15);
     assert!(host_support::marked(&mark).is_empty());
@@ -270,10 +232,7 @@ fn without_rights_the_host_says_so_and_works() {
     start["user"] = json!({"uid": 0, "gid": 0});
     let refused = host.ask(start);
     let message = refused["message"].as_str().unwrap();
-    assert!(
-        message.contains("user: this process may not become 0:0"),
-        "{message}"
-    );
+    assert!(message.contains("user: this process may not become 0:0"), "{message}");
     let forced = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&copy)
@@ -301,9 +260,7 @@ fn process_runs_as_its_user_only() {
         );
         start["user"] = json!({"uid": 65534, "gid": 65533});
         assert_eq!(host.ask(start)["record"], "started");
-        host_support::wait_for("its children", || {
-            host.log("app").contains("made").then_some(())
-        });
+        host_support::wait_for("its children", || host.log("app").contains("made").then_some(()));
         assert_eq!(host.log("app"), "65534\n65533\n65533\nmade\n");
         let made = std::fs::metadata(host.folder().join("made")).unwrap();
         assert_eq!((made.uid(), made.gid()), (65534, 65533));
@@ -327,10 +284,7 @@ fn inaccessible_program_names_the_user() {
     start["cwd"] = json!(closed);
     let refused = host.ask(start.clone());
     let message = refused["message"].as_str().unwrap();
-    assert!(
-        message.contains("user 65534:65534") && message.contains("closed"),
-        "{message}"
-    );
+    assert!(message.contains("user 65534:65534") && message.contains("closed"), "{message}");
     start["user"] = json!({"uid": 4_294_967_295_u32, "gid": 65534});
     let refused = host.ask(start);
     let message = refused["message"].as_str().unwrap();

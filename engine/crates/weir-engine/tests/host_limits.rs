@@ -58,9 +58,7 @@ fn quota_holds_within_two_percent() {
     let group = group(&started, "cpu");
     // The heaviest weight there is, so that nothing but the quota keeps it from the CPU while other tests are busy.
     let heaviest = std::fs::write(group.join("cpu.shares"), "262144");
-    heaviest
-        .or_else(|_| std::fs::write(group.join("cpu.weight"), "10000"))
-        .unwrap();
+    heaviest.or_else(|_| std::fs::write(group.join("cpu.weight"), "10000")).unwrap();
     // Long enough for the period that it begins in to be less than one per cent.
     wait_for("the periods", || (periods(&group).0 >= 80).then_some(()));
     let (of, throttled) = periods(&group);
@@ -121,26 +119,17 @@ fn limits_hold_for_all_descendants() {
             return;
         };
         let mark = marker();
-        let mut start = host.shell(
-            "app",
-            &format!("(setsid sleep {mark} &); exec sleep {mark}"),
-        );
+        let mut start = host.shell("app", &format!("(setsid sleep {mark} &); exec sleep {mark}"));
         start["limits"] = json!({"cpus": 0.5, "memory_bytes": 64 << 20});
         start["user"] = json!({"uid": 65534, "gid": 65534});
         let started = host.ask(start);
         host_support::wait_until_count(&mark, 2);
         for controller in ["cpu", "memory"] {
             let members = std::fs::read_to_string(group(&started, controller).join("cgroup.procs"));
-            let members: Vec<i32> = members
-                .unwrap()
-                .lines()
-                .map(|pid| pid.parse().unwrap())
-                .collect();
+            let members: Vec<i32> =
+                members.unwrap().lines().map(|pid| pid.parse().unwrap()).collect();
             for pid in host_support::marked(&mark) {
-                assert!(
-                    members.contains(&pid),
-                    "{controller}: {members:?} has no {pid}"
-                );
+                assert!(members.contains(&pid), "{controller}: {members:?} has no {pid}");
             }
         }
         host.stop("app", 5.0);
@@ -152,10 +141,7 @@ fn limits_hold_for_all_descendants() {
 fn invalid_limit_is_named() {
     let mut host = Host::new(modes()[0]);
     for (limits, expected) in [
-        (
-            json!({"cpus": 0.001}),
-            "start.limits.cpus: found 0.001, expected 0.01 or more",
-        ),
+        (json!({"cpus": 0.001}), "start.limits.cpus: found 0.001, expected 0.01 or more"),
         (
             json!({"cpus": 0.05, "period_ms": 10}),
             "start.limits.cpus: found 0.05, expected 0.1 or more",
@@ -164,10 +150,7 @@ fn invalid_limit_is_named() {
             json!({"cpus": 1, "period_ms": 2000}),
             "start.limits.period_ms: found 2000, expected 1 to 1000",
         ),
-        (
-            json!({"memory_bytes": 1000}),
-            "start.limits.memory_bytes: found 1000",
-        ),
+        (json!({"memory_bytes": 1000}), "start.limits.memory_bytes: found 1000"),
         (json!({}), "start.limits: expected cpus or memory_bytes"),
         (json!({"memory": 1000}), "`memory`"),
     ] {

@@ -25,19 +25,11 @@ fn able_host(mode: &str, key: &str) -> Option<Host> {
 fn serve(host: &mut Host, name: &str, port: u16, network: &Value) -> SocketAddr {
     let mut start = host.shell(name, "");
     let engine = env!("CARGO_BIN_EXE_weir-engine");
-    start["argv"] = json!([
-        engine,
-        "serve",
-        "null",
-        "--listen",
-        format!("0.0.0.0:{port}")
-    ]);
+    start["argv"] = json!([engine, "serve", "null", "--listen", format!("0.0.0.0:{port}")]);
     start["network"] = network.clone();
     let started = host.ask(start);
     assert_eq!(started["record"], "started", "{started}");
-    wait_for("the server", || {
-        host.log(name).contains("listening").then_some(())
-    });
+    wait_for("the server", || host.log(name).contains("listening").then_some(()));
     let address = started["address"].as_str().unwrap();
     let published = &network["published_port"];
     format!("{address}:{published}").parse().unwrap()
@@ -129,10 +121,7 @@ fn missing_netem_is_named() {
     let refused = host.ask(start);
     assert_eq!(refused["record"], "error");
     let message = refused["message"].as_str().unwrap();
-    assert!(
-        message.contains("network.delay_ms, network.loss"),
-        "{message}"
-    );
+    assert!(message.contains("network.delay_ms, network.loss"), "{message}");
     assert!(refused["hint"].as_str().unwrap().contains("sch_netem"));
 }
 
@@ -164,10 +153,7 @@ fn network_without_privilege_is_an_error() {
     start["limits"] = json!({"cpus": 0.5});
     let refused = host.ask(start);
     let message = refused["message"].as_str().unwrap();
-    assert!(
-        message.contains("no control group can be made"),
-        "{message}"
-    );
+    assert!(message.contains("no control group can be made"), "{message}");
     std::fs::remove_dir_all(copy.parent().unwrap()).unwrap();
 }
 
@@ -177,18 +163,11 @@ fn kill_9_of_the_host_leaves_no_pair() {
         let Some(mut host) = able_host(mode, "network") else {
             return;
         };
-        let server = serve(
-            &mut host,
-            "app",
-            8000,
-            &serde_json::from_str(PLAIN).unwrap(),
-        );
+        let server = serve(&mut host, "app", 8000, &serde_json::from_str(PLAIN).unwrap());
         assert!(is_connected(server));
         host.child.kill().unwrap();
         host.child.wait().unwrap();
-        wait_for("the end of the pair", || {
-            (!is_connected(server)).then_some(())
-        });
+        wait_for("the end of the pair", || (!is_connected(server)).then_some(()));
     }
 }
 
@@ -211,8 +190,5 @@ fn network_tools_are_not_the_servers_cpu() {
         with = with.min(used(&host.stop(&app, 5.0)));
         without = without.min(used(&host.stop(&plain, 5.0)));
     }
-    assert!(
-        with < without + 0.01,
-        "{with} s, {without} s without a network"
-    );
+    assert!(with < without + 0.01, "{with} s, {without} s without a network");
 }

@@ -102,10 +102,7 @@ fn host_without_reader_ends() {
     for mode in modes() {
         let mut command = std::process::Command::new("sh");
         // `head` takes hello and ends; the host's input stays open.
-        command.args([
-            "-c",
-            "exec 3<&0; \"$0\" host --isolation \"$1\" <&3 | head -n1",
-        ]);
+        command.args(["-c", "exec 3<&0; \"$0\" host --isolation \"$1\" <&3 | head -n1"]);
         command.args([env!("CARGO_BIN_EXE_weir-engine"), mode]);
         let mut host = Host::spawn(command);
         assert!(host.child.wait().unwrap().success());

@@ -19,12 +19,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 fn running() -> (Child, BufReader<std::process::ChildStdout>, Vec<u8>) {
     let plan = with(closed(responding(OK), 2), "duration_s", 60.0);
     let mut child = command().stdin(Stdio::piped()).spawn().unwrap();
-    child
-        .stdin
-        .as_mut()
-        .unwrap()
-        .write_all(plan.to_string().as_bytes())
-        .unwrap();
+    child.stdin.as_mut().unwrap().write_all(plan.to_string().as_bytes()).unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut seen = Vec::new();
     while !String::from_utf8_lossy(&seen).contains("\"interval\"") {
@@ -73,10 +68,7 @@ fn a_reader_that_goes_away_ends_the_load() {
 #[test]
 fn slow_reader_does_not_delay_the_load() {
     let plan = with(closed(responding(OK), 1), "duration_s", 3.0);
-    let child = command()
-        .stdin(plan_file(&plan.to_string()))
-        .spawn()
-        .unwrap();
+    let child = command().stdin(plan_file(&plan.to_string())).spawn().unwrap();
     // A pipe holds 64 kB, less than these records; nobody reads until all are due.
     std::thread::sleep(std::time::Duration::from_millis(3_500));
     let output = child.wait_with_output().unwrap();
@@ -119,12 +111,7 @@ fn stopped_generator_is_invalid() {
 fn plan_may_come_from_a_file() {
     let path = std::env::temp_dir().join(format!("weir-load-plan-{}.json", std::process::id()));
     std::fs::write(&path, closed(responding(OK), 1).to_string()).unwrap();
-    let output = command()
-        .arg("--plan")
-        .arg(&path)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = command().arg("--plan").arg(&path).stdin(Stdio::null()).output().unwrap();
     std::fs::remove_file(&path).unwrap();
     Run::from_records(records(&output.stdout)).assert_all_ok();
 }
@@ -152,38 +139,17 @@ fn invalid_plan_exits_with_2() {
         ("".to_owned(), "EOF while parsing"),
         ("{".to_owned(), "EOF while parsing"),
         ("[]".to_owned(), "plan: "),
-        (
-            with(good.clone(), "threads", "two").to_string(),
-            "invalid type: string \"two\"",
-        ),
-        (
-            with(good.clone(), "thread", 2).to_string(),
-            "unknown field `thread`",
-        ),
-        (
-            with(good.clone(), "schema", 9).to_string(),
-            "key schema: found 9, expected 1",
-        ),
-        (
-            with(good.clone(), "target", "ftp://x/").to_string(),
-            "key target: found \"ftp://x/\"",
-        ),
+        (with(good.clone(), "threads", "two").to_string(), "invalid type: string \"two\""),
+        (with(good.clone(), "thread", 2).to_string(), "unknown field `thread`"),
+        (with(good.clone(), "schema", 9).to_string(), "key schema: found 9, expected 1"),
+        (with(good.clone(), "target", "ftp://x/").to_string(), "key target: found \"ftp://x/\""),
         (
             with(good.clone(), "target", "http://host.invalid/").to_string(),
             "key target: the host \"host.invalid\" has no address",
         ),
-        (
-            with(good.clone(), "cpus", vec![5000]).to_string(),
-            "key cpus: found 5000",
-        ),
-        (
-            with(good.clone(), "cpus", vec![1000]).to_string(),
-            "key cpus: found 1000",
-        ),
-        (
-            body.to_string(),
-            "key request.body.file: \"/nowhere/at/all\" cannot be read",
-        ),
+        (with(good.clone(), "cpus", vec![5000]).to_string(), "key cpus: found 5000"),
+        (with(good.clone(), "cpus", vec![1000]).to_string(), "key cpus: found 1000"),
+        (body.to_string(), "key request.body.file: \"/nowhere/at/all\" cannot be read"),
         (
             with(good, "load", json!({"closed": {"connections": 900_000}})).to_string(),
             "key load: found 900000 connections",
@@ -192,28 +158,15 @@ fn invalid_plan_exits_with_2() {
     for (plan, expected) in cases {
         let (code, record) = refusal(&plan);
         assert_eq!(code, 2, "{record}");
-        assert!(
-            record["message"].as_str().unwrap().contains(expected),
-            "{record}\n{expected}"
-        );
+        assert!(record["message"].as_str().unwrap().contains(expected), "{record}\n{expected}");
         assert_ne!(record["hint"], "");
     }
 }
 
 #[test]
 fn missing_plan_file_exits_with_2() {
-    let output = command()
-        .args(["--plan", "/nowhere.json"])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = command().args(["--plan", "/nowhere.json"]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let message = records(&output.stdout)[0]["message"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert!(
-        message.starts_with("--plan: /nowhere.json cannot be read"),
-        "{message}"
-    );
+    let message = records(&output.stdout)[0]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("--plan: /nowhere.json cannot be read"), "{message}");
 }

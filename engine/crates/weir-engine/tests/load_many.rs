@@ -24,10 +24,7 @@ fn fifteen_thousand_connections_with_backlog_128() {
     assert!(run.requests("ok") >= CONNECTIONS as u64, "{}", run.end);
     assert!(run.requests("unanswered") <= CONNECTIONS as u64);
     let unsent_or_in_flight = run.requests("unanswered") + run.requests("unsent");
-    assert_eq!(
-        unsent_or_in_flight, CONNECTIONS as u64,
-        "each user has one request under way"
-    );
+    assert_eq!(unsent_or_in_flight, CONNECTIONS as u64, "each user has one request under way");
     let peak = run.summary()["generator"]["peak_rss_bytes"].as_u64();
     assert!(peak.unwrap() < 30_000_000, "{peak:?}");
 }

@@ -47,11 +47,7 @@ impl Held {
         output.read_line(&mut line).unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(ready["record"], "ready", "{line}");
-        Self {
-            child,
-            output,
-            ready,
-        }
+        Self { child, output, ready }
     }
 
     fn tell(&mut self, line: &str) {

@@ -43,9 +43,7 @@ threading.Event().wait()'"
     }
     let started = host.ask(start);
     assert_eq!(started["record"], "started", "{started}");
-    wait_for("the threads", || {
-        host.log("app").contains("waiting").then_some(())
-    });
+    wait_for("the threads", || host.log("app").contains("waiting").then_some(()));
     let own = host.child.id().to_string();
     let bound = Command::new("taskset").args(["-acp", "0", &own]).output();
     assert!(bound.unwrap().status.success());
@@ -109,9 +107,8 @@ fn delay_of_sends() {
     let trace = SchedulerTrace::start();
     let mut found = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
-        for (kind, pid) in [None, Some(server.id().to_string()), Some(own.clone())]
-            .iter()
-            .enumerate()
+        for (kind, pid) in
+            [None, Some(server.id().to_string()), Some(own.clone())].iter().enumerate()
         {
             let observer = pid.as_ref().map(|pid| {
                 let mut observer = engine_on("0", &["observe", "--pid", pid]);

@@ -29,13 +29,8 @@ fn cpu_totals_match_the_kernel() {
         // The kernel tells each of four figures (user and system, own and of ended children) in ticks of 10 ms, cut
         // off: 1 % has to be more than those four ticks.
         let burn = "perl -e 'while ((times)[0] + (times)[1] < 2.2) {}'";
-        host.start(
-            "app",
-            &format!("({burn}; true); {burn}; echo burnt; sleep 1000; true"),
-        );
-        wait_for("the burning", || {
-            host.log("app").contains("burnt").then_some(())
-        });
+        host.start("app", &format!("({burn}; true); {burn}; echo burnt; sleep 1000; true"));
+        wait_for("the burning", || host.log("app").contains("burnt").then_some(()));
         let group = sample(&mut host)["groups"][0].clone();
         let stopped = host.stop("app", 5.0);
         let cpu = |figures: &Value| {
@@ -58,9 +53,7 @@ fn bytes_of_ended_children_count() {
             exec 7</dev/null 8</dev/null 9</dev/null; echo written; sleep 1000; true";
         let before_pages = 2e7 / 4096.0;
         host.start("app", script);
-        wait_for("the writing", || {
-            host.log("app").contains("written").then_some(())
-        });
+        wait_for("the writing", || host.log("app").contains("written").then_some(()));
         // The child is reaped before the shell goes on.
         let group = sample(&mut host)["groups"][0].clone();
         let figure = |key: &str| group[key].as_f64().unwrap();
@@ -69,10 +62,7 @@ fn bytes_of_ended_children_count() {
         assert!(figure("minor_faults") > before_pages, "{mode}: {group}");
         assert!(figure("disk_written_bytes") >= 0.0, "{mode}: {group}");
         // Standard input, output and error of shell and sleep, and three that both have.
-        assert!(
-            (9.0..=16.0).contains(&figure("descriptors")),
-            "{mode}: {group}"
-        );
+        assert!((9.0..=16.0).contains(&figure("descriptors")), "{mode}: {group}");
     }
 }
 
@@ -93,10 +83,7 @@ fn machine_is_read_once_a_second() {
     for _ in 0..120 {
         let sample = host.record("sample", |record| record["record"] == "sample");
         let has = |value: &Value| !value.is_null();
-        assert_eq!(
-            has(&sample["network"]),
-            has(&sample["groups"][0]["threads_by_state"])
-        );
+        assert_eq!(has(&sample["network"]), has(&sample["groups"][0]["threads_by_state"]));
         with_network += usize::from(has(&sample["network"]));
     }
     assert!((1..=20).contains(&with_network), "{with_network} of 120");
@@ -111,13 +98,8 @@ fn network_namespace_has_its_own_counters() {
     for mode in modes() {
         let mut host = Host::new(mode);
         host.start("shared", "exec sleep 1000");
-        host.start(
-            "own",
-            "exec unshare -n sh -c 'echo inside; sleep 1000; true'",
-        );
-        wait_for("the namespace", || {
-            host.log("own").contains("inside").then_some(())
-        });
+        host.start("own", "exec unshare -n sh -c 'echo inside; sleep 1000; true'");
+        wait_for("the namespace", || host.log("own").contains("inside").then_some(()));
         let sample = sample(&mut host);
         let groups = sample["groups"].as_array().unwrap();
         let named = |name: &str| groups.iter().find(|group| group["name"] == name).unwrap();
@@ -137,10 +119,7 @@ impl Drop for Cgroup {
 
 /// A cgroup with a quota of a tenth of a CPU, of version 1.
 fn tenth_of_a_cpu() -> Option<Cgroup> {
-    let path = PathBuf::from(format!(
-        "/sys/fs/cgroup/cpu/test-of-weir-{}",
-        std::process::id()
-    ));
+    let path = PathBuf::from(format!("/sys/fs/cgroup/cpu/test-of-weir-{}", std::process::id()));
     std::fs::create_dir(&path).ok()?;
     let cgroup = Cgroup(path);
     std::fs::write(cgroup.0.join("cpu.cfs_period_us"), "100000").ok()?;
@@ -157,10 +136,7 @@ fn the_time_that_a_quota_takes_is_counted() {
     let mut host = Host::new("process-group");
     host.start("free", "exec sleep 1000");
     let procs = cgroup.0.join("cgroup.procs");
-    host.start(
-        "held",
-        &format!("echo $$ > {}; while :; do :; done", procs.display()),
-    );
+    host.start("held", &format!("echo $$ > {}; while :; do :; done", procs.display()));
     let held = wait_for("throttling", || {
         let sample = sample(&mut host);
         let group = sample["groups"]
@@ -189,18 +165,14 @@ fn unprivileged_observer_reports_its_limits() {
     std::fs::copy(env!("CARGO_BIN_EXE_weir-engine"), &program).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    command
-        .arg(&program)
-        .args(["observe", "--pid", &pid.to_string()]);
+    command.arg(&program).args(["observe", "--pid", &pid.to_string()]);
     let output = command.stdin(Stdio::piped()).output().unwrap();
     std::fs::remove_dir_all(program.parent().unwrap()).unwrap();
     let line = output.stdout.split(|&byte| byte == b'\n').next().unwrap();
     let sample: Value = serde_json::from_slice(line).unwrap();
     let limits = sample["limits"].as_array().unwrap();
     assert!(
-        limits
-            .iter()
-            .any(|limit| limit.as_str().unwrap().contains("another user")),
+        limits.iter().any(|limit| limit.as_str().unwrap().contains("another user")),
         "{sample}"
     );
     let group = &sample["groups"][0];

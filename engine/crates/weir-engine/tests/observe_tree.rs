@@ -12,10 +12,7 @@ fn observe(pids: &[u32]) -> Command {
     for pid in pids {
         command.args(["--pid", &pid.to_string()]);
     }
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -46,10 +43,7 @@ fn group_includes_process_and_descendants() {
     assert!(last["groups"][1]["pss_bytes"].as_u64().unwrap() > 0);
     assert!(observer.wait().unwrap().success());
     // The shell's children end with their pipe-less shell only if told to.
-    Command::new("pkill")
-        .args(["-P", &one.id().to_string()])
-        .status()
-        .unwrap();
+    Command::new("pkill").args(["-P", &one.id().to_string()]).status().unwrap();
     for child in [&mut one, &mut two] {
         let _ = child.kill();
         child.wait().unwrap();

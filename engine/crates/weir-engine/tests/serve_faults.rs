@@ -53,11 +53,9 @@ fn echo_returns_body_and_type() {
 fn echo_returns_large_bodies() {
     let server = Server::start(&["echo"]);
     let body = vec![b'x'; 20 * 1024 * 1024];
-    let mut request = format!(
-        "POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    )
-    .into_bytes();
+    let mut request =
+        format!("POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len())
+            .into_bytes();
     request.extend_from_slice(&body);
     let response = server.ask(&request).unwrap();
     let start = response.find("\r\n\r\n").unwrap() + 4;
@@ -94,12 +92,7 @@ fn every_fault_is_the_fault_it_says() {
     assert!(half.contains("Content-Length: 100\r\n") && half.ends_with("0123456789"));
     let reset = fault("reset").ask(GET).unwrap_err();
     assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
-    assert!(
-        fault("status-500")
-            .ask(GET_CLOSE)
-            .unwrap()
-            .starts_with("HTTP/1.1 500 ")
-    );
+    assert!(fault("status-500").ask(GET_CLOSE).unwrap().starts_with("HTTP/1.1 500 "));
 }
 
 #[test]
@@ -166,13 +159,8 @@ fn silent_reads_and_never_responds() {
     let server = Server::start(&["fault", "--kind", "silent"]);
     let mut stream = server.connect();
     stream.write_all(GET).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_millis(300)))
-        .unwrap();
-    assert_eq!(
-        stream.read(&mut [0; 1]).unwrap_err().kind(),
-        ErrorKind::WouldBlock
-    );
+    stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    assert_eq!(stream.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
 }
 
 #[test]
@@ -215,11 +203,6 @@ fn a_port_in_use_is_named_and_exits_with_3() {
     let record: serde_json::Value = serde_json::from_slice(&second.stdout).unwrap();
     assert_eq!(record["record"], "error");
     assert_eq!(record["code"], 3);
-    assert!(
-        record["message"]
-            .as_str()
-            .unwrap()
-            .contains(&server.address)
-    );
+    assert!(record["message"].as_str().unwrap().contains(&server.address));
     assert!(record["hint"].as_str().unwrap().contains("ss -ltnp"));
 }

@@ -31,17 +31,11 @@ fn ten_thousand_delayed_requests_cost_15_us_each() {
     let mut streams: Vec<TcpStream> = (0..REQUESTS)
         .map(|_| {
             let mut stream = TcpStream::connect(&server.address).unwrap();
-            stream
-                .write_all(b"GET /delay HTTP/1.1\r\nHost: x\r\n\r\n")
-                .unwrap();
+            stream.write_all(b"GET /delay HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
             stream
         })
         .collect();
-    assert!(
-        begin.elapsed() < MARGIN,
-        "opening took {:?}",
-        begin.elapsed()
-    );
+    assert!(begin.elapsed() < MARGIN, "opening took {:?}", begin.elapsed());
     let until = |moment: Duration| std::thread::sleep(moment - begin.elapsed());
     until(MARGIN);
     let waiting = cpu(&server);
@@ -61,8 +55,5 @@ fn ten_thousand_delayed_requests_cost_15_us_each() {
         share * 100.0
     );
     assert!(share <= 0.01, "waiting took {share} of a CPU");
-    assert!(
-        each <= Duration::from_micros(15),
-        "a response took {each:?} of CPU"
-    );
+    assert!(each <= Duration::from_micros(15), "a response took {each:?} of CPU");
 }

@@ -37,10 +37,7 @@ impl Tap {
         let port = server.address.rsplit(':').next().unwrap();
         let arguments = [&["--port", port], arguments].concat();
         let mut child = command(&arguments).spawn().unwrap();
-        let mut tap = Self {
-            records: BufReader::new(child.stdout.take().unwrap()),
-            child,
-        };
+        let mut tap = Self { records: BufReader::new(child.stdout.take().unwrap()), child };
         let hello = tap.record();
         if hello["code"] == 3 {
             eprintln!("left out: {}", hello["message"]);
@@ -61,10 +58,7 @@ impl Tap {
         drop(self.child.stdin.take());
         let end = self.record();
         assert!(self.child.wait().unwrap().success());
-        assert_eq!(
-            (&end["record"], &end["dropped_packets"]),
-            (&json!("end"), &json!(0))
-        );
+        assert_eq!((&end["record"], &end["dropped_packets"]), (&json!("end"), &json!(0)));
         end
     }
 }
@@ -103,19 +97,12 @@ fn exchange_lasts_to_the_last_byte_of_the_response() {
     let longest = ask(&mut stream, &[REQUEST]).max(ask(&mut stream, &[begin, rest]));
     drop(stream);
     let end = tap.end();
-    assert_eq!(
-        (&end["requests"], &end["connections"]),
-        (&json!(2), &json!(1))
-    );
+    assert_eq!((&end["requests"], &end["connections"]), (&json!(2), &json!(1)));
     let us = |key: &str| end["response_time_us"][key].as_f64().unwrap();
     assert!(us("min") >= 40_000.0 * 0.999, "{}", us("min"));
     // Three significant digits.
     let longest_us = longest.as_secs_f64() * 1e6;
-    assert!(
-        us("max") <= longest_us * 1.001,
-        "{} {longest_us}",
-        us("max")
-    );
+    assert!(us("max") <= longest_us * 1.001, "{} {longest_us}", us("max"));
     assert!(end["first_t_ns"].as_u64() < end["last_t_ns"].as_u64());
     assert_eq!(end["stopped"], "input");
 }
@@ -150,10 +137,7 @@ fn other_ports_are_ignored_and_a_signal_ends_the_tap() {
     Command::new("kill").arg(&pid).status().unwrap();
     let end = tap.record();
     assert_eq!((&end["requests"], &end["packets"]), (&json!(0), &json!(0)));
-    assert_eq!(
-        (&end["stopped"], &end["first_t_ns"]),
-        (&json!("signal"), &Value::Null)
-    );
+    assert_eq!((&end["stopped"], &end["first_t_ns"]), (&json!("signal"), &Value::Null));
     assert!(tap.child.wait().unwrap().success());
 }
 
@@ -175,16 +159,8 @@ fn missing_capability_is_named() {
         return;
     };
     assert_eq!(code, 3);
-    assert_eq!(
-        said["message"],
-        "packets cannot be captured without the capability CAP_NET_RAW"
-    );
-    assert!(
-        said["hint"]
-            .as_str()
-            .unwrap()
-            .contains("setcap cap_net_raw+ep")
-    );
+    assert_eq!(said["message"], "packets cannot be captured without the capability CAP_NET_RAW");
+    assert!(said["hint"].as_str().unwrap().contains("setcap cap_net_raw+ep"));
 }
 
 #[test]

@@ -52,9 +52,7 @@ pub(super) struct Ring {
 impl Ring {
     /// Makes a ring for a number of connections that all send the same request.
     pub(super) fn new(connections: usize, request: Vec<u8>) -> io::Result<Self> {
-        let count = connections
-            .clamp(*BUFFERS.start(), *BUFFERS.end())
-            .next_power_of_two();
+        let count = connections.clamp(*BUFFERS.start(), *BUFFERS.end()).next_power_of_two();
         let ring = IoUring::builder()
             .setup_cqsize(COMPLETIONS)
             .setup_single_issuer()
@@ -94,24 +92,18 @@ impl Ring {
     /// Sends the request. An event comes only if the send failed.
     #[inline]
     pub(super) fn send(&mut self, socket: &impl AsRawFd, slot: u32) -> io::Result<()> {
-        let entry = opcode::Send::new(
-            descriptor(socket),
-            self.request.as_ptr(),
-            self.request.len() as u32,
-        )
-        .flags(SendFlags::NOSIGNAL.bits() as i32)
-        .build()
-        .flags(Flags::SKIP_SUCCESS);
+        let entry =
+            opcode::Send::new(descriptor(socket), self.request.as_ptr(), self.request.len() as u32)
+                .flags(SendFlags::NOSIGNAL.bits() as i32)
+                .build()
+                .flags(Flags::SKIP_SUCCESS);
         self.push(&entry.user_data(SEND | u64::from(slot)))
     }
 
     /// Submits the pending operations and waits until one has completed, at most 100 ms.
     pub(super) fn submit_and_wait(&mut self) -> io::Result<()> {
         let time = Timespec::new().nsec(100_000_000);
-        let entered = self
-            .ring
-            .submitter()
-            .submit_with_args(1, &SubmitArgs::new().timespec(&time));
+        let entered = self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time));
         match entered.map_err(|error| Errno::from_io_error(&error)) {
             Ok(_) | Err(Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN)) => {}
             Err(errno) => return Err(errno.unwrap_or(Errno::IO).into()),
@@ -147,11 +139,7 @@ impl Ring {
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return Ok(());
             }
-            match self
-                .ring
-                .submit()
-                .map_err(|error| Errno::from_io_error(&error))
-            {
+            match self.ring.submit().map_err(|error| Errno::from_io_error(&error)) {
                 Ok(_) | Err(Some(Errno::INTR | Errno::AGAIN)) => {}
                 Err(errno) => return Err(errno.unwrap_or(Errno::IO).into()),
             }
@@ -164,10 +152,7 @@ impl Ring {
         let index = usize::from(self.tail & (self.count - 1));
         // SAFETY: the index is within the ring, and the kernel does not read an entry beyond the tail.
         let entry = unsafe { &mut *self.entries.add(index) };
-        entry.set_addr(
-            self.buffers
-                .wrapping_add(usize::from(buffer) * BUFFER_BYTES) as u64,
-        );
+        entry.set_addr(self.buffers.wrapping_add(usize::from(buffer) * BUFFER_BYTES) as u64);
         entry.set_len(BUFFER_BYTES as u32);
         entry.set_bid(buffer);
         self.tail = self.tail.wrapping_add(1);

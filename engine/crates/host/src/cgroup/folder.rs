@@ -56,24 +56,14 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(CWD, &path, flags, Mode::empty())?;
         rustix::fs::flock(&handle, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self {
-            path,
-            _handle: handle,
-        })
+        Ok(Self { path, _handle: handle })
     }
 
     pub fn set(&self, file: &str, value: impl ToString) -> Result<(), Failure> {
         let path = self.path.join(file);
         fs::write(&path, value.to_string()).map_err(|error| {
-            let message = format!(
-                "limits: {} to {}: {error}",
-                value.to_string(),
-                path.display()
-            );
-            Failure::new(
-                message,
-                "the group above may allow less, or have no memory left for it",
-            )
+            let message = format!("limits: {} to {}: {error}", value.to_string(), path.display());
+            Failure::new(message, "the group above may allow less, or have no memory left for it")
         })
     }
 }
@@ -99,10 +89,7 @@ fn remove(path: &Path) {
 /// Removes the groups of hosts that have ended. A group with processes stays: the kernel is still killing them.
 pub fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let is_ours = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.starts_with(PREFIX));
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
         if is_ours {
             // Dropping the value removes the folder.
             drop(Folder::lock(entry.path()));

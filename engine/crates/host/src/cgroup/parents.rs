@@ -39,20 +39,14 @@ impl Parents {
 
     /// Describes the parents.
     pub fn detail(&self) -> String {
-        let folders: Vec<_> = self
-            .folders()
-            .map(|path| path.display().to_string())
-            .collect();
+        let folders: Vec<_> = self.folders().map(|path| path.display().to_string()).collect();
         format!("cgroup v{} below {}", self.version(), folders.join(" and "))
     }
 }
 
 fn tables() -> Result<(Vec<Mount>, String), String> {
     let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
-    Ok((
-        mounts(&read("/proc/self/mountinfo")?),
-        read("/proc/self/cgroup")?,
-    ))
+    Ok((mounts(&read("/proc/self/mountinfo")?), read("/proc/self/cgroup")?))
 }
 
 /// Returns the host's own group of version 2, if its children have no controller `cpu`. With that controller the scheduler would balance
@@ -75,17 +69,12 @@ pub fn sweep_leftovers() {
     for mount in &mounts {
         let groups: Vec<_> = match &mount.controllers {
             None => own_group(&own, None).into_iter().collect(),
-            Some(names) => names
-                .iter()
-                .filter_map(|name| own_group(&own, Some(name)))
-                .take(1)
-                .collect(),
+            Some(names) => {
+                names.iter().filter_map(|name| own_group(&own, Some(name))).take(1).collect()
+            }
         };
         for folder in groups.into_iter().filter_map(|group| mount.folder(group)) {
-            folder
-                .ancestors()
-                .take_while(|path| path.starts_with(&mount.point))
-                .for_each(sweep);
+            folder.ancestors().take_while(|path| path.starts_with(&mount.point)).for_each(sweep);
         }
     }
 }
@@ -102,10 +91,7 @@ fn v1(mounts: &[Mount], own: &str) -> Result<Parents, String> {
             .map_err(|error| format!("cgroup v1: {}: {error}", folder.display()))?;
         Ok::<_, String>(folder)
     };
-    Ok(Parents::V1 {
-        cpu: parent("cpu")?,
-        memory: parent("memory")?,
-    })
+    Ok(Parents::V1 { cpu: parent("cpu")?, memory: parent("memory")? })
 }
 
 /// Returns the nearest group of version 2, from this process's own group upwards, whose children can have the `controllers`. A group that
@@ -116,10 +102,7 @@ fn v2(mounts: &[Mount], own: &str, controllers: &[&str]) -> Result<Parents, Stri
     let folder = own_group(own, None).and_then(|group| mount.folder(group));
     let own = folder.ok_or("cgroup v2: this process's own group is not mounted")?;
     let mut why = String::new();
-    for folder in own
-        .ancestors()
-        .take_while(|path| path.starts_with(&mount.point))
-    {
+    for folder in own.ancestors().take_while(|path| path.starts_with(&mount.point)) {
         match enable_controllers(folder, controllers).and_then(|()| check_creation(folder)) {
             Ok(()) => return Ok(Parents::V2(folder.to_owned())),
             Err(error) => why = format!("cgroup v2: {}: {error}", folder.display()),
@@ -139,14 +122,9 @@ fn enable_controllers(folder: &Path, controllers: &[&str]) -> io::Result<()> {
             continue;
         }
         if !has("cgroup.controllers", controller)? {
-            return Err(io::Error::other(format!(
-                "it has no controller {controller}"
-            )));
+            return Err(io::Error::other(format!("it has no controller {controller}")));
         }
-        fs::write(
-            folder.join("cgroup.subtree_control"),
-            format!("+{controller}"),
-        )?;
+        fs::write(folder.join("cgroup.subtree_control"), format!("+{controller}"))?;
     }
     Ok(())
 }

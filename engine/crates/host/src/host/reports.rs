@@ -25,14 +25,7 @@ impl Host<'_> {
                     cpu_cgroup,
                 };
                 self.observe(ObserverCommand::Add(observed));
-                self.emit(Record::Started {
-                    id,
-                    name,
-                    pid,
-                    t_ns,
-                    cgroup,
-                    address,
-                });
+                self.emit(Record::Started { id, name, pid, t_ns, cgroup, address });
             }
             ToHost::Failed { message, hint } => {
                 // No record follows for its end, because it never started.

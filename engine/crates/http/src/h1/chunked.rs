@@ -30,12 +30,7 @@ pub(crate) struct Chunked {
 
 impl Chunked {
     pub(crate) fn new() -> Self {
-        Self {
-            left: 0,
-            overhead: 0,
-            digits: 0,
-            place: Place::Size,
-        }
+        Self { left: 0, overhead: 0, digits: 0, place: Place::Size }
     }
 
     /// Takes bytes. Returns how many belong to the body, and whether the body has ended.
@@ -47,9 +42,7 @@ impl Chunked {
         let mut at = 0;
         while at < bytes.len() {
             if self.place == Place::Data {
-                let here = usize::try_from(self.left)
-                    .unwrap_or(usize::MAX)
-                    .min(bytes.len() - at);
+                let here = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len() - at);
                 on_body(&bytes[at..at + here]);
                 at += here;
                 self.left -= here as u64;
@@ -86,11 +79,7 @@ impl Chunked {
             (Place::Extension, _) => self.limited(Place::Extension)?,
             (Place::SizeLf, b'\n') => {
                 self.digits = 0;
-                if self.left == 0 {
-                    Place::TrailerStart
-                } else {
-                    Place::Data
-                }
+                if self.left == 0 { Place::TrailerStart } else { Place::Data }
             }
             (Place::SizeLf, _) => return Err(HttpError::ChunkSize),
             (Place::DataCr, b'\r') => Place::DataLf,

@@ -40,9 +40,7 @@ fn lenient() -> httparse::ParserConfig {
 /// Returns the value of the first field of this name in a whole head.
 pub(crate) fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-    lenient()
-        .parse_response(&mut httparse::Response::new(&mut headers), head)
-        .ok()?;
+    lenient().parse_response(&mut httparse::Response::new(&mut headers), head).ok()?;
     headers
         .iter()
         .find(|header| header.name.eq_ignore_ascii_case(name))
@@ -84,16 +82,8 @@ pub(crate) fn parse_head(
         // Three digits that are no status class.
         _ => return Err(HttpError::Head(httparse::Error::Status)),
     };
-    let persistent = if version == 0 {
-        fields.keep_alive && !fields.close
-    } else {
-        !fields.close
-    };
-    let head = Head {
-        status,
-        keep_alive: persistent && framing != Framing::UntilClose,
-        framing,
-    };
+    let persistent = if version == 0 { fields.keep_alive && !fields.close } else { !fields.close };
+    let head = Head { status, keep_alive: persistent && framing != Framing::UntilClose, framing };
     Ok(Some((head, length)))
 }
 

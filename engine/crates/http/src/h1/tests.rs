@@ -6,25 +6,13 @@ use proptest::prelude::*;
 /// What one connection gave: the responses, then how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Outcome {
-    Response {
-        status: u16,
-        keep_alive: bool,
-        body: Vec<u8>,
-        leftover: usize,
-    },
-    EndedEarly {
-        untouched: bool,
-    },
+    Response { status: u16, keep_alive: bool, body: Vec<u8>, leftover: usize },
+    EndedEarly { untouched: bool },
     NotHttp(HttpError),
 }
 
 fn response(status: u16, keep_alive: bool, body: &[u8]) -> Outcome {
-    Outcome::Response {
-        status,
-        keep_alive,
-        body: body.to_vec(),
-        leftover: 0,
-    }
+    Outcome::Response { status, keep_alive, body: body.to_vec(), leftover: 0 }
 }
 
 /// Keeps the body.
@@ -151,12 +139,7 @@ fn a_response_cut_at_every_byte_parses_the_same() {
         for cut in 0..=bytes.len() {
             let (left, right) = bytes.split_at(cut);
             let outcome = run(&mut Http1::default(), &[left, right]);
-            assert_eq!(
-                outcome,
-                expected,
-                "{} cut at {cut}",
-                String::from_utf8_lossy(bytes)
-            );
+            assert_eq!(outcome, expected, "{} cut at {cut}", String::from_utf8_lossy(bytes));
         }
     }
 }
@@ -197,10 +180,7 @@ fn a_response_to_head_has_no_body() {
     let bytes: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
     let chunked: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     for bytes in [bytes, bytes, chunked] {
-        assert_eq!(
-            run_to(&mut Http1::default(), true, &[bytes]),
-            response(200, true, b"")
-        );
+        assert_eq!(run_to(&mut Http1::default(), true, &[bytes]), response(200, true, b""));
     }
 }
 
@@ -234,15 +214,9 @@ fn endless_headers_end_in_an_error_and_bounded_memory() {
 fn one_endless_header_ends_in_an_error() {
     let mut bytes = b"HTTP/1.1 200 OK\r\nX: ".to_vec();
     bytes.resize(MAX_HEAD_BYTES + 1, b'a');
-    assert_eq!(
-        run(&mut Http1::default(), &[&bytes]),
-        Outcome::NotHttp(HttpError::HeadTooLarge)
-    );
+    assert_eq!(run(&mut Http1::default(), &[&bytes]), Outcome::NotHttp(HttpError::HeadTooLarge));
     let pieces: Vec<&[u8]> = bytes.chunks(1).collect();
-    assert_eq!(
-        run(&mut Http1::default(), &pieces),
-        Outcome::NotHttp(HttpError::HeadTooLarge)
-    );
+    assert_eq!(run(&mut Http1::default(), &pieces), Outcome::NotHttp(HttpError::HeadTooLarge));
 }
 
 #[test]
@@ -266,10 +240,7 @@ fn a_header_of_the_last_head_is_found_whatever_its_case() {
         b"HTTP/1.1 200 OK\r\nserver:  one \r\nSERVER: two\r\nContent-Length: 2\r\n\r\nok";
     run(&mut reader, &[first]);
     assert_eq!(reader.last_field("Server"), Some(&b"one"[..]));
-    run(
-        &mut reader,
-        &[b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"],
-    );
+    run(&mut reader, &[b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]);
     assert_eq!(reader.last_field("Server"), None);
 }
 
@@ -372,21 +343,14 @@ fn heads_and_body_are_shown_whole_wherever_the_response_is_cut() {
         let mut state = Http1State::default();
         let mut shown = Shown::default();
         for piece in [&response[..cut], &response[cut..]] {
-            reader
-                .receive(&mut state, false, piece, &mut shown)
-                .unwrap();
+            reader.receive(&mut state, false, piece, &mut shown).unwrap();
         }
         assert_eq!(shown.heads, [INTERIM, HEAD], "cut at {cut}");
         assert_eq!(shown.body, b"hello", "cut at {cut}");
         // Now it remembers the head.
         let mut again = Shown::default();
         let whole = [HEAD, b"hello"].concat();
-        reader
-            .receive(&mut state, false, &whole, &mut again)
-            .unwrap();
-        assert_eq!(
-            (again.heads, again.body),
-            (vec![HEAD.to_vec()], b"hello".to_vec())
-        );
+        reader.receive(&mut state, false, &whole, &mut again).unwrap();
+        assert_eq!((again.heads, again.body), (vec![HEAD.to_vec()], b"hello".to_vec()));
     }
 }

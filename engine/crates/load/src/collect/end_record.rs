@@ -36,16 +36,12 @@ impl Collector<'_> {
             status.add(&end.status);
             slowest.add(&end.slowest);
         }
-        let first_failure = ends
-            .iter()
-            .filter_map(|end| end.first_failure)
-            .min_by_key(|failure| failure.at_ns);
+        let first_failure =
+            ends.iter().filter_map(|end| end.first_failure).min_by_key(|failure| failure.at_ns);
         let lasted_ns = ends.iter().map(|end| end.lasted_ns).max().unwrap_or(0);
         let lasted_s = lasted_ns as f64 / 1e9;
-        let busy = ends
-            .iter()
-            .map(|end| ratio(end.busy_ns, end.lasted_ns).min(1.0))
-            .fold(0.0, f64::max);
+        let busy =
+            ends.iter().map(|end| ratio(end.busy_ns, end.lasted_ns).min(1.0)).fold(0.0, f64::max);
         let outcome = Outcome {
             target: &plan.urls().join(" "),
             asked_rate_rps: self.prepared.asked_rate_rps(lasted_s, counts.due),
@@ -122,11 +118,7 @@ fn until_failure(
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// Returns VmHWM. `getrusage` would include the peak of the process that started this one.
@@ -135,12 +127,6 @@ fn peak_rss_bytes() -> u64 {
     status
         .lines()
         .find_map(|line| line.strip_prefix("VmHWM:"))
-        .and_then(|rest| {
-            rest.trim()
-                .trim_end_matches("kB")
-                .trim()
-                .parse::<u64>()
-                .ok()
-        })
+        .and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok())
         .map_or(0, |kilobytes| kilobytes * 1024)
 }

@@ -44,11 +44,7 @@ impl Offset {
     }
 
     fn tighter(self, other: Self) -> Self {
-        if other.width_ns() < self.width_ns() {
-            other
-        } else {
-            self
-        }
+        if other.width_ns() < self.width_ns() { other } else { self }
     }
 
     fn agrees_with(self, other: Self) -> bool {
@@ -69,9 +65,7 @@ pub(crate) struct KernelClock {
 impl KernelClock {
     /// Returns a clock with the offset of now.
     pub(crate) fn new() -> Self {
-        Self {
-            offset: Offset::read(),
-        }
+        Self { offset: Offset::read() }
     }
 
     /// Reads the clocks again. Returns by how many nanoseconds the time of day was set forward or back, `None` if it was not.
@@ -140,11 +134,7 @@ mod tests {
         assert_eq!(arrival(&clock, 2_001), None);
         // Nor is one from before the machine was started, or from the end of time.
         assert_eq!(clock.arrival_ns(Some(1), 0, u64::MAX), None);
-        assert_eq!(
-            clock.arrival_ns(Some(u64::MAX), 1_000, 2_000),
-            None,
-            "it lies ahead"
-        );
+        assert_eq!(clock.arrival_ns(Some(u64::MAX), 1_000, 2_000), None, "it lies ahead");
     }
 
     #[test]

@@ -56,16 +56,11 @@ impl<'scope> LogWriter<'scope> {
     /// # Errors
     /// When the file cannot be created.
     pub(crate) fn start(path: &str, scope: &'scope Scope<'scope, '_>) -> Result<Self, LoadError> {
-        let file = File::create(path).map_err(|problem| LoadError::RequestLog {
-            path: path.to_owned(),
-            problem,
-        })?;
+        let file = File::create(path)
+            .map_err(|problem| LoadError::RequestLog { path: path.to_owned(), problem })?;
         let (full, written) = sync_channel(WAITING_BLOCKS);
         let spares = Spares::default();
-        let blocks = Blocks {
-            full,
-            spares: Arc::clone(&spares),
-        };
+        let blocks = Blocks { full, spares: Arc::clone(&spares) };
         let thread = Builder::new()
             .name("request-log".to_owned())
             .spawn_scoped(scope, move || {
@@ -129,14 +124,7 @@ pub(crate) struct RequestLog {
 
 impl RequestLog {
     pub(crate) fn new(blocks: Blocks, shard: Shard, has_steps: bool) -> Self {
-        Self {
-            start_ns: 0,
-            shard,
-            has_steps,
-            block: blocks.empty(),
-            blocks,
-            lost: 0,
-        }
+        Self { start_ns: 0, shard, has_steps, block: blocks.empty(), blocks, lost: 0 }
     }
 
     /// The clock starts.
@@ -261,10 +249,7 @@ mod tests {
     fn a_full_channel_takes_no_spare_block() {
         let (full, _written) = sync_channel(0);
         let spares = Spares::default();
-        let blocks = Blocks {
-            full,
-            spares: Arc::clone(&spares),
-        };
+        let blocks = Blocks { full, spares: Arc::clone(&spares) };
         let mut log = RequestLog::new(blocks, Shard::WHOLE, true);
         spares.lock().unwrap().push(Vec::new());
         (0..2 * 1_024).for_each(|at_ns| note(&mut log, at_ns));

@@ -212,11 +212,7 @@ impl Tally {
             return;
         }
         *last_ns = now_ns;
-        let event = Event {
-            t_s: self.since_start_s(now_ns),
-            kind: kind.name(),
-            detail: detail(),
-        };
+        let event = Event { t_s: self.since_start_s(now_ns), kind: kind.name(), detail: detail() };
         self.send(Message::Event(event));
     }
 
@@ -242,10 +238,8 @@ impl Tally {
     pub(crate) fn end_interval(&mut self, end_ns: u64, gauges: Gauges) {
         // The collecting thread may hold the lock and, at its low priority, not run: waiting for it would stop the load.
         let cleared = self.pool.try_lock().ok().and_then(|mut pool| pool.pop());
-        let response_time = std::mem::replace(
-            &mut self.response_time,
-            cleared.unwrap_or_else(new_histogram),
-        );
+        let response_time =
+            std::mem::replace(&mut self.response_time, cleared.unwrap_or_else(new_histogram));
         let part = IntervalPart {
             index: self.index,
             start_ns: self.index * self.interval_ns,
@@ -280,11 +274,7 @@ mod tests {
         let (first, slowest) = (First::default(), Slowest::new(1));
         let mut tally = Tally::new(1_000, slowest, first, pool.clone(), messages);
         let held = pool.lock().unwrap();
-        let gauges = Gauges {
-            in_flight: 0,
-            queued: 0,
-            oldest_age_ns: 0,
-        };
+        let gauges = Gauges { in_flight: 0, queued: 0, oldest_age_ns: 0 };
         tally.end_interval(1_000, gauges);
         drop(held);
         assert!(matches!(received.try_recv(), Ok(Message::Part(_))));

@@ -35,9 +35,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         if let Some(id) = self.in_flight.first_of(slot) {
             // It was written on a connection that is lost.
             let request = self.in_flight.get(id);
-            let bytes = self
-                .workload
-                .repeat(UserId::on(slot), request, &mut self.driver);
+            let bytes = self.workload.repeat(UserId::on(slot), request, &mut self.driver);
             self.recorder.retried(bytes);
             self.connections.get(slot).phase = Phase::Busy;
             return;
@@ -138,8 +136,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         let user = UserId::on(slot);
         while let Some(request) = self.in_flight.pop(slot) {
             let connect_ns = std::mem::take(&mut self.connections.get(slot).connect_ns);
-            self.recorder
-                .log_failure(slot, request, RequestOutcome::Failed(kind), connect_ns);
+            self.recorder.log_failure(slot, request, RequestOutcome::Failed(kind), connect_ns);
             self.workload.lose(user, request);
             self.workload.user_failed(user);
             let detail = || detail.to_owned();
@@ -177,14 +174,10 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
                 let request = InFlightRequest::unsent(intended_ns, part);
                 let outcome = RequestOutcome::Failed(ErrorKind::Connect);
                 let connect_ns = self.connections.connecting_ns(slot, now);
-                self.recorder
-                    .log_failure(slot, &request, outcome, connect_ns);
+                self.recorder.log_failure(slot, &request, outcome, connect_ns);
                 self.workload.user_failed(user);
                 let detail = || describe_connect(&failure);
-                if self
-                    .recorder
-                    .fail(ErrorKind::Connect, now, &self.window, detail)
-                {
+                if self.recorder.fail(ErrorKind::Connect, now, &self.window, detail) {
                     self.end_load(now);
                 }
             }
@@ -241,10 +234,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             if self.recorder.first_failure.is_some() {
                 return any;
             }
-            let failure = ConnectFailure {
-                errno: Errno::TIMEDOUT,
-                text: None,
-            };
+            let failure = ConnectFailure { errno: Errno::TIMEDOUT, text: None };
             self.connect_failed(slot, failure, now);
             any = true;
         }

@@ -46,10 +46,7 @@ impl fmt::Display for Detail {
         match self {
             Self::Http(error) => error.fmt(formatter),
             Self::Surplus(bytes) => {
-                write!(
-                    formatter,
-                    "{bytes} bytes beyond the end of the last response"
-                )
+                write!(formatter, "{bytes} bytes beyond the end of the last response")
             }
             Self::Closed(text) => formatter.write_str(text),
         }
@@ -93,17 +90,13 @@ impl<P: Protocol> ResponseReader<'_, P> {
                 };
             };
             let request = self.in_flight.get(id);
-            let arrival_ns = self
-                .recorder
-                .arrival_ns(stamp_unix_ns, request.written_ns, now);
+            let arrival_ns = self.recorder.arrival_ns(stamp_unix_ns, request.written_ns, now);
             if request.first_byte_ns == 0 {
                 request.first_byte_ns = arrival_ns.unwrap_or(now);
                 self.workload.begin_response(user);
             }
             let state = &mut self.connections.get(slot).state;
-            let progress = self
-                .workload
-                .receive(self.protocol, state, user, request, rest);
+            let progress = self.workload.receive(self.protocol, state, user, request, rest);
             let (response, used) = match progress {
                 Ok(Progress::Complete { response, used }) => (response, used),
                 Ok(Progress::More) => {
@@ -213,25 +206,19 @@ impl<P: Protocol> ResponseReader<'_, P> {
             let server = protocol.last_field("server").unwrap_or_default();
             String::from_utf8_lossy(server).into_owned()
         };
-        self.recorder
-            .record_response(slot, request, response, connect_ns, checked.is_ok(), server);
+        self.recorder.record_response(slot, request, response, connect_ns, checked.is_ok(), server);
         if let Err(wrong) = checked {
             self.workload.user_failed(user);
             let workload = &*self.workload;
             let detail = || workload.describe(wrong);
-            if self
-                .recorder
-                .fail(ErrorKind::Check, now, self.window, detail)
-            {
+            if self.recorder.fail(ErrorKind::Check, now, self.window, detail) {
                 return Reception::FirstFailure;
             }
         }
         if response.keep_alive && self.connections.keep_alive {
             Reception::Free
         } else {
-            Reception::Closing {
-                by_server: !response.keep_alive,
-            }
+            Reception::Closing { by_server: !response.keep_alive }
         }
     }
 

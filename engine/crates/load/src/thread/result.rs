@@ -92,8 +92,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
             ages.saturating_record(age_ns);
             let connect_ns = std::mem::take(&mut self.connections.get(slot).connect_ns);
             let outcome = RequestOutcome::Unanswered;
-            self.recorder
-                .log_failure(slot, request, outcome, connect_ns);
+            self.recorder.log_failure(slot, request, outcome, connect_ns);
         }
     }
 }
@@ -106,19 +105,8 @@ pub(super) fn gauges<S: Default>(
 ) -> impl Fn(u64) -> Gauges + use<S> {
     // The request that was written first is, but for the queue of a full connection, also the one that was due first.
     let written = in_flight.oldest().map(|request| request.intended_ns);
-    let moments = [
-        written,
-        connections.oldest_parked_ns(),
-        workload.oldest_queued_ns(),
-    ];
+    let moments = [written, connections.oldest_parked_ns(), workload.oldest_queued_ns()];
     let oldest_ns = moments.into_iter().flatten().min().unwrap_or(u64::MAX);
-    let (in_flight, queued) = (
-        in_flight.len(),
-        connections.parked() + workload.demand.queue(),
-    );
-    move |at_ns| Gauges {
-        in_flight,
-        queued,
-        oldest_age_ns: at_ns.saturating_sub(oldest_ns),
-    }
+    let (in_flight, queued) = (in_flight.len(), connections.parked() + workload.demand.queue());
+    move |at_ns| Gauges { in_flight, queued, oldest_age_ns: at_ns.saturating_sub(oldest_ns) }
 }

@@ -47,35 +47,23 @@ fn started(connections: usize) -> Fixture {
     let mut thread = LoadThread::new(&prepared, Shard::WHOLE, driver, workload, recorder);
     let start_ns = now_ns();
     thread.start(start_ns, 10_000_000_000);
-    Fixture {
-        thread,
-        messages,
-        start_ns,
-        _listener: listener,
-    }
+    Fixture { thread, messages, start_ns, _listener: listener }
 }
 
 impl Fixture {
     /// Returns the details of the reported errors.
     fn details(&self) -> Vec<String> {
-        let events = self
-            .messages
-            .try_iter()
-            .filter_map(|message| match message {
-                Message::Event(Event { detail, .. }) => Some(detail),
-                _ => None,
-            });
+        let events = self.messages.try_iter().filter_map(|message| match message {
+            Message::Event(Event { detail, .. }) => Some(detail),
+            _ => None,
+        });
         events.collect()
     }
 }
 
 #[test]
 fn first_failure_ends_all_attempts_to_connect() {
-    let Fixture {
-        mut thread,
-        start_ns,
-        ..
-    } = started(3);
+    let Fixture { mut thread, start_ns, .. } = started(3);
     thread.expire(start_ns + TIMEOUT_NS);
     assert_eq!(thread.recorder.tally.counts.errors.total(), 1);
     assert_eq!(thread.connections.parked(), 2);
@@ -83,11 +71,7 @@ fn first_failure_ends_all_attempts_to_connect() {
 
 #[test]
 fn first_failure_has_the_time_of_its_check() {
-    let Fixture {
-        mut thread,
-        start_ns,
-        ..
-    } = started(1);
+    let Fixture { mut thread, start_ns, .. } = started(1);
     thread.connected(0, None, start_ns);
     let (stamp, now) = (unix_ns(), now_ns() + 1_000_000);
     let response = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n";

@@ -56,10 +56,7 @@ impl Demand {
                     .session
                     .as_ref()
                     .map(|session| Users::sessions(session, connections, shard, plan.seed));
-                let source = Source::Open {
-                    due: arrivals.clone(),
-                    taken: arrivals,
-                };
+                let source = Source::Open { due: arrivals.clone(), taken: arrivals };
                 (source, users)
             }
         };

@@ -87,11 +87,7 @@ impl Constant {
             true => driver.send(slot, self.payload),
             false => self.unsent_bytes += self.bytes as usize,
         }
-        WrittenRequest {
-            bytes: self.bytes,
-            part,
-            is_head: self.is_head,
-        }
+        WrittenRequest { bytes: self.bytes, part, is_head: self.is_head }
     }
 
     fn flush(&mut self, slot: Slot, driver: &mut impl Driver) {
@@ -115,14 +111,8 @@ impl Requests {
         if let Some(compiled) = &prepared.scenario {
             let worker = compiled.worker(shard, plan.seed)?;
             let users = (0..users).map(|user| compiled.user(shard.index(user), plan.seed));
-            let script = Script::new(
-                compiled,
-                worker,
-                users,
-                plan.pipeline,
-                plan.retries(),
-                driver,
-            );
+            let script =
+                Script::new(compiled, worker, users, plan.pipeline, plan.retries(), driver);
             return Ok(Self::Scenario(Box::new(script)));
         }
         let right = prepared.right_statuses();

@@ -85,10 +85,8 @@ impl Script {
         retries: bool,
         driver: &mut impl Driver,
     ) -> Self {
-        let steps: Vec<StepOutcome> = compiled
-            .names()
-            .map(|name| StepOutcome::new(name.to_owned()))
-            .collect();
+        let steps: Vec<StepOutcome> =
+            compiled.names().map(|name| StepOutcome::new(name.to_owned())).collect();
         let constants = (0..steps.len()).map(|step| {
             let bytes = compiled.constant(step)?;
             Some((driver.register(bytes.to_vec()), bytes.len() as u32))
@@ -147,11 +145,7 @@ impl Script {
             }
             self.out.clear();
         }
-        Some(WrittenRequest {
-            bytes,
-            part: issued.step as u32,
-            is_head: issued.is_head,
-        })
+        Some(WrittenRequest { bytes, part: issued.step as u32, is_head: issued.is_head })
     }
 
     /// Returns whether the request of a step can be sent again with the same effect.
@@ -185,10 +179,7 @@ impl Script {
     /// Returns whether a user has no next request because rows have run out.
     #[inline]
     pub(crate) fn is_done(&self, user: UserId) -> bool {
-        self.may_end
-            && self.users[user.index()]
-                .user
-                .is_done(&self.compiled, &self.worker)
+        self.may_end && self.users[user.index()].user.is_done(&self.compiled, &self.worker)
     }
 
     /// The next response to a user begins.

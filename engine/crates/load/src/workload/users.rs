@@ -100,9 +100,7 @@ impl Users {
             remaining: count,
             begun: 0,
         };
-        users.users = (0..count as u64)
-            .map(|own| users.absent(shard.index(own)))
-            .collect();
+        users.users = (0..count as u64).map(|own| users.absent(shard.index(own))).collect();
         (0..count as u32).for_each(|user| users.arrange_arrival(UserId(user), 0));
         users
     }
@@ -208,11 +206,7 @@ impl Users {
     pub(crate) fn next(&mut self, id: UserId, now_ns: u64) -> Action {
         let user = &mut self.users[id.index()];
         if !user.is_present {
-            return if self.places.is_none() {
-                Action::Over
-            } else {
-                Action::Wait
-            };
+            return if self.places.is_none() { Action::Over } else { Action::Wait };
         }
         if user.left == 0 || now_ns >= user.leaves_ns {
             return self.leave(id, now_ns);
@@ -311,10 +305,7 @@ mod tests {
     }
 
     fn of(points: &[(f64, f64)]) -> Closed {
-        Closed {
-            users: Some(Profile::Points(points.to_vec())),
-            ..Closed::default()
-        }
+        Closed { users: Some(Profile::Points(points.to_vec())), ..Closed::default() }
     }
 
     #[test]
@@ -349,11 +340,8 @@ mod tests {
 
     #[test]
     fn a_user_leaves_after_its_loops_and_then_nobody_is_left() {
-        let mut users = closed(&Closed {
-            connections: Some(1),
-            loops: Some(3),
-            ..Closed::default()
-        });
+        let mut users =
+            closed(&Closed { connections: Some(1), loops: Some(3), ..Closed::default() });
         assert_eq!(users.next(UserId(0), 5), Action::Send(5));
         assert_eq!(users.next(UserId(0), 6), Action::Send(6));
         assert_eq!(users.next(UserId(0), 7), Action::Send(7));
@@ -364,11 +352,8 @@ mod tests {
 
     #[test]
     fn a_user_that_gives_up_leaves_before_its_loops_are_done() {
-        let mut users = closed(&Closed {
-            connections: Some(2),
-            loops: Some(3),
-            ..Closed::default()
-        });
+        let mut users =
+            closed(&Closed { connections: Some(2), loops: Some(3), ..Closed::default() });
         assert_eq!(users.next(UserId(0), 5), Action::Send(5));
         assert_eq!(users.next(UserId(1), 5), Action::Send(5));
         users.give_up(UserId(0));
@@ -378,13 +363,7 @@ mod tests {
 
     #[test]
     fn a_user_whose_place_vanishes_leaves_after_its_response_and_comes_again_with_its_place() {
-        let mut users = closed(&of(&[
-            (0.0, 1.0),
-            (1.0, 1.0),
-            (1.0, 0.0),
-            (3.0, 0.0),
-            (3.0, 1.0),
-        ]));
+        let mut users = closed(&of(&[(0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (3.0, 0.0), (3.0, 1.0)]));
         assert_eq!(users.next(UserId(0), 0), Action::Send(0));
         assert_eq!(users.next(UserId(0), S + 5), Action::Leave);
         assert!(!users.are_gone());
@@ -407,11 +386,8 @@ mod tests {
     #[test]
     fn a_pace_counts_from_intended_start_to_intended_start_and_a_late_response_is_not_made_up_for()
     {
-        let mut users = closed(&Closed {
-            connections: Some(1),
-            pace_s: Some(1.0),
-            ..Closed::default()
-        });
+        let mut users =
+            closed(&Closed { connections: Some(1), pace_s: Some(1.0), ..Closed::default() });
         assert_eq!(users.next(UserId(0), 100), Action::Send(100));
         assert_eq!(users.next(UserId(0), 200), Action::Wait);
         assert_eq!(users.next_ns(), S + 100);
@@ -424,11 +400,7 @@ mod tests {
     }
 
     fn pauses(think: Think, seed: u64) -> Vec<f64> {
-        let plan = Closed {
-            connections: Some(1),
-            think: Some(think),
-            ..Closed::default()
-        };
+        let plan = Closed { connections: Some(1), think: Some(think), ..Closed::default() };
         let mut users = Users::closed(&plan, Shard::WHOLE, seed, u64::MAX);
         let mut now_ns = 0;
         users.next(UserId(0), now_ns);
@@ -461,10 +433,7 @@ mod tests {
 
     #[test]
     fn a_session_asks_as_often_as_it_was_to_and_frees_its_connection() {
-        let plan = Session {
-            requests: 2,
-            think: Some(Think::ConstantS(1.0)),
-        };
+        let plan = Session { requests: 2, think: Some(Think::ConstantS(1.0)) };
         let mut users = Users::sessions(&plan, 4, Shard::WHOLE, 1);
         assert_eq!(users.next(UserId(3), 0), Action::Over);
         users.begin_session(UserId(3), 10);

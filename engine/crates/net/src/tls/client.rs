@@ -50,9 +50,7 @@ impl Client {
             .with_safe_default_protocol_versions()
             .map_err(SettingsError::Provider)?;
         let builder = if settings.insecure {
-            builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         } else {
             builder.with_root_certificates(roots(settings)?)
         };
@@ -63,9 +61,7 @@ impl Client {
                     .filter(|chain| !chain.is_empty())
                     .ok_or(SettingsError::Certificate)?;
                 let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| SettingsError::Key)?;
-                builder
-                    .with_client_auth_cert(chain, key)
-                    .map_err(SettingsError::Identity)?
+                builder.with_client_auth_cert(chain, key).map_err(SettingsError::Identity)?
             }
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -76,10 +72,7 @@ impl Client {
         };
         let server_name = ServerName::try_from(settings.server_name.clone())
             .map_err(|_| SettingsError::ServerName(settings.server_name.clone()))?;
-        Ok(Self {
-            config: Arc::new(config),
-            server_name,
-        })
+        Ok(Self { config: Arc::new(config), server_name })
     }
 
     /// The state of a new connection. Its first bytes are ready to be sent.
@@ -110,9 +103,7 @@ fn roots(settings: &Settings) -> Result<RootCertStore, SettingsError> {
 }
 
 fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
-    CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<_, _>>()
-        .ok()
+    CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().ok()
 }
 
 /// Any certificate will do, but the server must have its key.

@@ -49,10 +49,8 @@ enum Pending {
 impl<D: Driver> TlsDriver<D> {
     /// Returns a driver over another one. `clients` has one for each server, `client_of` the server of each slot.
     pub fn new(below: D, clients: Vec<Client>, client_of: impl IntoIterator<Item = usize>) -> Self {
-        let connections = client_of.into_iter().map(|client| Connection {
-            client,
-            ..Connection::default()
-        });
+        let connections =
+            client_of.into_iter().map(|client| Connection { client, ..Connection::default() });
         Self {
             below,
             clients,
@@ -108,8 +106,7 @@ impl<D: Driver> TlsDriver<D> {
 
     fn fail(&mut self, slot: Slot, errno: Errno, text: String) {
         self.close(slot);
-        self.pending
-            .push_back((slot, Pending::Failed(errno, Some(text))));
+        self.pending.push_back((slot, Pending::Failed(errno, Some(text))));
     }
 
     /// Takes one event of the driver below. Returns whether there was one.
@@ -119,11 +116,7 @@ impl<D: Driver> TlsDriver<D> {
         };
         match event {
             Event::Connected { slot, .. } => self.start_handshake(slot),
-            Event::Received {
-                slot,
-                bytes,
-                stamp_unix_ns,
-            } => {
+            Event::Received { slot, bytes, stamp_unix_ns } => {
                 self.plaintext.clear();
                 self.stamp_unix_ns = stamp_unix_ns;
                 let connection = &mut self.connections[slot as usize];
@@ -219,23 +212,16 @@ impl<D: Driver> Driver for TlsDriver<D> {
         }
         let (slot, event) = self.pending.pop_front()?;
         Some(match event {
-            Pending::Connected { handshake_began_ns } => Event::Connected {
-                slot,
-                handshake_began_ns: Some(handshake_began_ns),
-            },
-            Pending::Received => Event::Received {
-                slot,
-                bytes: &self.plaintext,
-                stamp_unix_ns: self.stamp_unix_ns,
-            },
+            Pending::Connected { handshake_began_ns } => {
+                Event::Connected { slot, handshake_began_ns: Some(handshake_began_ns) }
+            }
+            Pending::Received => {
+                Event::Received { slot, bytes: &self.plaintext, stamp_unix_ns: self.stamp_unix_ns }
+            }
             Pending::Ended => Event::Ended { slot },
             Pending::Failed(errno, text) => {
                 self.failure = text;
-                Event::Failed {
-                    slot,
-                    errno,
-                    text: self.failure.as_deref(),
-                }
+                Event::Failed { slot, errno, text: self.failure.as_deref() }
             }
         })
     }

@@ -41,11 +41,7 @@ impl fmt::Display for TlsError {
             Error::AlertReceived(alert) => write!(
                 formatter,
                 "TLS: the server refused{}: {alert:?}",
-                if self.during_handshake {
-                    " the handshake"
-                } else {
-                    ""
-                }
+                if self.during_handshake { " the handshake" } else { "" }
             ),
             Error::InvalidMessage(_) if self.during_handshake => {
                 formatter.write_str("TLS: the server does not speak TLS on this port")
@@ -65,10 +61,7 @@ fn certificate(problem: &CertificateError, formatter: &mut fmt::Formatter<'_>) -
             formatter.write_str("is not trusted: its issuer is unknown")
         }
         CertificateError::NotValidForName => formatter.write_str("is for another name"),
-        CertificateError::NotValidForNameContext {
-            expected,
-            presented,
-        } => write!(
+        CertificateError::NotValidForNameContext { expected, presented } => write!(
             formatter,
             "is for another name: expected {}, found {}",
             expected.to_str(),

@@ -34,10 +34,7 @@ impl Session {
                 connection.set_buffer_limit(None);
                 Ok(Self { connection })
             }
-            Err(error) => Err(TlsError {
-                error,
-                during_handshake: true,
-            }),
+            Err(error) => Err(TlsError { error, during_handshake: true }),
         }
     }
 
@@ -63,10 +60,7 @@ impl Session {
             let state = self
                 .connection
                 .process_new_packets()
-                .map_err(|error| TlsError {
-                    during_handshake: was_handshaking,
-                    error,
-                })?;
+                .map_err(|error| TlsError { during_handshake: was_handshaking, error })?;
             let begin = plaintext.len();
             plaintext.resize(begin + state.plaintext_bytes_to_read(), 0);
             // As many bytes as are said to be there are there.

@@ -98,9 +98,7 @@ pub(super) struct Ring {
 impl Ring {
     /// A ring for so many connections, of the thread that calls this and of no other.
     pub(super) fn new(connections: usize) -> io::Result<Self> {
-        let count = connections
-            .clamp(*BUFFERS.start(), *BUFFERS.end())
-            .next_power_of_two();
+        let count = connections.clamp(*BUFFERS.start(), *BUFFERS.end()).next_power_of_two();
         let ring = IoUring::builder()
             .setup_cqsize(COMPLETIONS)
             .setup_single_issuer()
@@ -180,11 +178,7 @@ impl Ring {
             .flags(flags)
             .build()
             .user_data(tag);
-        self.push(if report {
-            entry
-        } else {
-            entry.flags(Flags::SKIP_SUCCESS)
-        });
+        self.push(if report { entry } else { entry.flags(Flags::SKIP_SUCCESS) });
     }
 
     /// Sends a copy of bytes. Completes with the tag of the copy's number, which is to be given to [`Ring::free_owned`] then.
@@ -251,16 +245,15 @@ impl Ring {
     }
 
     fn take_completions(&mut self) {
-        self.completed
-            .extend(self.ring.completion().map(|entry| Completed {
-                tag: entry.user_data(),
-                result: match entry.result() {
-                    result if result < 0 => Err(Errno::from_raw_os_error(-result)),
-                    result => Ok(result as u32),
-                },
-                buffer: cqueue::buffer_select(entry.flags()),
-                goes_on: cqueue::more(entry.flags()),
-            }));
+        self.completed.extend(self.ring.completion().map(|entry| Completed {
+            tag: entry.user_data(),
+            result: match entry.result() {
+                result if result < 0 => Err(Errno::from_raw_os_error(-result)),
+                result => Ok(result as u32),
+            },
+            buffer: cqueue::buffer_select(entry.flags()),
+            goes_on: cqueue::more(entry.flags()),
+        }));
     }
 
     /// Returns whether the kernel has taken every queued entry, so that no entry names a descriptor any more.
@@ -279,11 +272,7 @@ impl Ring {
         // `push` may have taken completions that were not read yet.
         self.completed.drain(..self.position);
         self.position = 0;
-        let entered = self.call(if self.completed.is_empty() {
-            wait
-        } else {
-            Wait::Poll
-        });
+        let entered = self.call(if self.completed.is_empty() { wait } else { Wait::Poll });
         match entered {
             Ok(_) => {}
             // Time is over, a signal came, or completions must be taken before more can be submitted.
@@ -313,12 +302,9 @@ impl Ring {
                 }
             }
             Wait::AtMostNs(ns) | Wait::AboutNs(ns) => {
-                let time = Timespec::new()
-                    .sec(ns / 1_000_000_000)
-                    .nsec((ns % 1_000_000_000) as u32);
-                self.ring
-                    .submitter()
-                    .submit_with_args(1, &SubmitArgs::new().timespec(&time))
+                let time =
+                    Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32);
+                self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
             }
         }
     }
@@ -335,12 +321,7 @@ impl Ring {
     #[inline]
     pub(super) fn incoming(&self, buffer: u16, filled: usize) -> Incoming {
         match self.message {
-            None => Incoming {
-                buffer,
-                from: 0,
-                length: filled,
-                stamp: None,
-            },
+            None => Incoming { buffer, from: 0, length: filled, stamp: None },
             Some(head) => self.incoming_message(buffer, filled, head),
         }
     }
@@ -368,10 +349,7 @@ impl Ring {
     #[inline]
     fn buffer(&self, buffer: u16) -> &[u8; BUFFER_BYTES] {
         let index = usize::from(buffer);
-        assert!(
-            index < self.buffer_count,
-            "the kernel fills its own buffers"
-        );
+        assert!(index < self.buffer_count, "the kernel fills its own buffers");
         // SAFETY: the buffer is within the leaked memory, which was zeroed. The kernel does not write into it before
         // `give_back`, which needs `&mut self` and so ends this reference.
         unsafe { self.buffers.add(index).as_ref() }

@@ -35,25 +35,14 @@ fn only_reason(facts: &Facts, validity: Validity, beginning: &str) {
 #[test]
 fn good_load_has_no_reasons() {
     let verdict = judge(&good());
-    assert_eq!(
-        verdict,
-        Verdict {
-            validity: Validity::Valid,
-            reasons: vec![],
-            kinds: vec![]
-        }
-    );
+    assert_eq!(verdict, Verdict { validity: Validity::Valid, reasons: vec![], kinds: vec![] });
 }
 
 #[test]
 fn load_without_response_is_invalid() {
     let mut facts = good();
     facts.requests.completed = 0;
-    only_reason(
-        &facts,
-        Validity::Invalid,
-        "no response arrived (1000 requests were sent)",
-    );
+    only_reason(&facts, Validity::Invalid, "no response arrived (1000 requests were sent)");
 }
 
 #[test]
@@ -99,11 +88,7 @@ fn failed_request_is_suspect() {
 fn late_open_loop_is_suspect() {
     let mut facts = good();
     facts.requests.unsent = 1;
-    only_reason(
-        &facts,
-        Validity::Suspect,
-        "1 of 1000 requests were due and not sent",
-    );
+    only_reason(&facts, Validity::Suspect, "1 of 1000 requests were due and not sent");
     let mut facts = good();
     facts.sent_rps = 98.9;
     only_reason(
@@ -156,11 +141,7 @@ fn missing_responses_make_lower_bounds() {
 fn ramp_can_limit_the_throughput() {
     let mut facts = good();
     facts.asked_rate_rps = None;
-    facts.ramp = Some(Ramp {
-        users: 2000.0,
-        within_s: 50.0,
-        loops: 5,
-    });
+    facts.ramp = Some(Ramp { users: 2000.0, within_s: 50.0, loops: 5 });
     facts.completed_rps = 189.9;
     assert_eq!(judge(&facts).reasons, Vec::<String>::new());
     facts.completed_rps = 190.0;
@@ -173,11 +154,7 @@ fn ramp_can_limit_the_throughput() {
 
 #[test]
 fn lost_records_are_reported_with_their_cause() {
-    let mut log = RequestLogSummary {
-        records: 990,
-        lost: 10,
-        problem: None,
-    };
+    let mut log = RequestLogSummary { records: 990, lost: 10, problem: None };
     let reason = |log: &RequestLogSummary| {
         let mut facts = good();
         facts.request_log = Some(log);

@@ -150,10 +150,7 @@ fn check_header(key: &str, name: &str, value: &str) -> Result<(), ScenarioError>
             "a value of one line",
         ));
     }
-    if ["transfer-encoding", "content-length"]
-        .iter()
-        .any(|own| name.eq_ignore_ascii_case(own))
-    {
+    if ["transfer-encoding", "content-length"].iter().any(|own| name.eq_ignore_ascii_case(own)) {
         return Err(ScenarioError::new(
             key,
             format_args!("the name {name:?}"),

@@ -37,17 +37,10 @@ impl Compiler<'_> {
             Extract::Regex(text) => {
                 let regex = regex(&format!("{key}.regex"), text)?;
                 self.regexes.push(regex.clone());
-                Source::Regex {
-                    regex,
-                    locations: self.regexes.len() - 1,
-                }
+                Source::Regex { regex, locations: self.regexes.len() - 1 }
             }
         };
-        Ok(Extraction {
-            name: name.to_owned(),
-            variable: self.binder.add_variable(name),
-            source,
-        })
+        Ok(Extraction { name: name.to_owned(), variable: self.binder.add_variable(name), source })
     }
 }
 
@@ -78,9 +71,7 @@ fn regexes(key: &str, texts: &[String]) -> Result<Box<[Regex]>, ScenarioError> {
 
 pub(super) fn check(key: &str, check: &StepCheck, base: &Base<'_>) -> Result<Check, ScenarioError> {
     if let Some(statuses) = &check.status {
-        let wrong = statuses
-            .iter()
-            .find(|status| !(200..=599).contains(*status));
+        let wrong = statuses.iter().find(|status| !(200..=599).contains(*status));
         let found = match wrong {
             Some(status) => Some(status.to_string()),
             None => statuses.is_empty().then(|| "[]".to_owned()),
@@ -101,20 +92,10 @@ pub(super) fn check(key: &str, check: &StepCheck, base: &Base<'_>) -> Result<Che
         })
     });
     Ok(Check {
-        status: check
-            .status
-            .as_deref()
-            .or(base.right_statuses)
-            .map(Into::into),
+        status: check.status.as_deref().or(base.right_statuses).map(Into::into),
         max_body_bytes: check.max_body_bytes,
-        equals: check
-            .body_equals
-            .as_ref()
-            .map(|text| text.as_bytes().into()),
-        contains: check
-            .body_contains
-            .as_ref()
-            .map(|text| Finder::new(text).into_owned()),
+        equals: check.body_equals.as_ref().map(|text| text.as_bytes().into()),
+        contains: check.body_contains.as_ref().map(|text| Finder::new(text).into_owned()),
         matches: regexes(&format!("{key}.body_matches"), &check.body_matches)?,
         lacks: regexes(&format!("{key}.body_lacks"), &check.body_lacks)?,
         json: json.collect::<Result<_, _>>()?,
@@ -123,9 +104,5 @@ pub(super) fn check(key: &str, check: &StepCheck, base: &Base<'_>) -> Result<Che
 
 /// Returns the last line of regex's message, which names the error. The lines before it draw its place.
 fn last_line(message: &str) -> &str {
-    message
-        .lines()
-        .last()
-        .unwrap_or(message)
-        .trim_start_matches("error: ")
+    message.lines().last().unwrap_or(message).trim_start_matches("error: ")
 }

@@ -49,35 +49,21 @@ fn a_csv_file_gives_the_columns_that_are_asked_for_in_any_order() {
 fn a_json_lines_file_gives_keys_and_pointers() {
     let content =
         "{\"id\": 1, \"a\": {\"b\": [\"x\\n\"]}}\n\n{\"a\": {\"b\": [true]}, \"id\": \"two\"}";
-    assert_eq!(
-        json_lines(content, &["id", "/a/b/0"]).unwrap(),
-        [["1", "x\n"], ["two", "true"]]
-    );
+    assert_eq!(json_lines(content, &["id", "/a/b/0"]).unwrap(), [["1", "x\n"], ["two", "true"]]);
 }
 
 #[test]
 fn what_is_wrong_with_a_file_is_said_with_its_line() {
     assert_eq!(
         csv("id,name\n1,a\n", &["nme"]).unwrap_err(),
-        (
-            "no column \"nme\"".to_owned(),
-            "one of: id, name".to_owned()
-        )
+        ("no column \"nme\"".to_owned(), "one of: id, name".to_owned())
     );
     assert!(
-        csv("id,name\n1\n", &["id"])
-            .unwrap_err()
-            .0
-            .contains("line: 2"),
+        csv("id,name\n1\n", &["id"]).unwrap_err().0.contains("line: 2"),
         "{:?}",
         csv("id,name\n1\n", &["id"])
     );
-    assert!(
-        csv("id,name\n", &["id"])
-            .unwrap_err()
-            .0
-            .starts_with("no rows")
-    );
+    assert!(csv("id,name\n", &["id"]).unwrap_err().0.starts_with("no rows"));
     assert!(csv("", &[]).unwrap_err().0.starts_with("no rows"));
     assert!(
         json_lines("{\"a\": 1}\n{\"b\": 1}\n", &["a"])
@@ -85,34 +71,16 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
             .0
             .starts_with("line 2 without \"a\"")
     );
-    assert!(
-        json_lines("{\"a\": 1}\n{\"a\": 1\n", &["a"])
-            .unwrap_err()
-            .0
-            .starts_with("line 2: ")
-    );
-    assert!(
-        json_lines("\n", &["a"])
-            .unwrap_err()
-            .0
-            .starts_with("no lines")
-    );
-    assert!(
-        json_lines("{\"a\": 1}", &["/~"])
-            .unwrap_err()
-            .1
-            .contains("JSON pointer")
-    );
+    assert!(json_lines("{\"a\": 1}\n{\"a\": 1\n", &["a"]).unwrap_err().0.starts_with("line 2: "));
+    assert!(json_lines("\n", &["a"]).unwrap_err().0.starts_with("no lines"));
+    assert!(json_lines("{\"a\": 1}", &["/~"]).unwrap_err().1.contains("JSON pointer"));
 }
 
 #[test]
 fn rows_in_sequence_begin_again_or_end() {
     let sequential = |at_end| drawn(3, FeederMode::Sequential, at_end, Shard::WHOLE, 5);
     assert_eq!(sequential(AtEnd::Wrap), [0, 1, 2, 0, 1].map(Some));
-    assert_eq!(
-        sequential(AtEnd::Stop),
-        [Some(0), Some(1), Some(2), None, None]
-    );
+    assert_eq!(sequential(AtEnd::Stop), [Some(0), Some(1), Some(2), None, None]);
 }
 
 #[test]
@@ -125,10 +93,7 @@ fn a_thread_without_a_row_has_no_deck() {
 #[test]
 fn random_rows_come_back_and_all_of_them_come() {
     let mut rows = drawn(10, FeederMode::Random, AtEnd::Wrap, Shard::WHOLE, 200);
-    assert_ne!(
-        rows[..10],
-        drawn(10, FeederMode::Sequential, AtEnd::Wrap, Shard::WHOLE, 10)
-    );
+    assert_ne!(rows[..10], drawn(10, FeederMode::Sequential, AtEnd::Wrap, Shard::WHOLE, 10));
     rows.sort_unstable();
     rows.dedup();
     assert_eq!(rows.len(), 10);

@@ -67,18 +67,14 @@ fn pointers<'a>(tree: &'a Value, at: String, into: &mut Vec<(String, &'a Value)>
 /// The tree as text in which every character of every string is an escape.
 fn escaped(tree: &Value) -> String {
     let string = |text: &str| {
-        let units: String = text
-            .encode_utf16()
-            .map(|unit| format!("\\u{unit:04x}"))
-            .collect();
+        let units: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
         format!("\"{units}\"")
     };
     match tree {
         Value::String(text) => string(text),
-        Value::Array(items) => format!(
-            "[ {} ]",
-            items.iter().map(escaped).collect::<Vec<_>>().join(" , ")
-        ),
+        Value::Array(items) => {
+            format!("[ {} ]", items.iter().map(escaped).collect::<Vec<_>>().join(" , "))
+        }
         Value::Object(members) => {
             let members: Vec<String> = members
                 .iter()
@@ -210,10 +206,7 @@ fn numbers_are_equal_however_they_are_written() {
         assert_eq!(equals(same.as_bytes(), &json!(1)), Ok(true), "{same}");
     }
     assert_eq!(equals(b"18446744073709551615", &json!(u64::MAX)), Ok(true));
-    assert_eq!(
-        equals(b"9007199254740993", &json!(9_007_199_254_740_992_u64)),
-        Ok(false)
-    );
+    assert_eq!(equals(b"9007199254740993", &json!(9_007_199_254_740_992_u64)), Ok(false));
     assert_eq!(equals(b"1", &json!(true)), Ok(false));
     assert_eq!(equals(b"\"1\"", &json!(1)), Ok(false));
 }
@@ -223,10 +216,7 @@ fn an_object_with_a_member_more_or_less_is_another_one() {
     let expected = json!({"a": 1, "b": [2]});
     assert_eq!(equals(br#"{"b": [2], "a": 1}"#, &expected), Ok(true));
     assert_eq!(equals(br#"{"b": [2]}"#, &expected), Ok(false));
-    assert_eq!(
-        equals(br#"{"b": [2], "a": 1, "c": 0}"#, &expected),
-        Ok(false)
-    );
+    assert_eq!(equals(br#"{"b": [2], "a": 1, "c": 0}"#, &expected), Ok(false));
     assert_eq!(equals(br#"{"b": [2, 3], "a": 1}"#, &expected), Ok(false));
     assert_eq!(equals(br#"{"b": [], "a": 1}"#, &expected), Ok(false));
 }
@@ -239,14 +229,9 @@ fn a_string_gives_its_content_and_any_other_value_its_json() {
     );
     assert_eq!(content(r#"{"a": "b"}"#), Ok(r#"{"a": "b"}"#.to_owned()));
     assert_eq!(content("true"), Ok("true".to_owned()));
-    for wrong in [
-        r#""\x""#,
-        r#""\u12""#,
-        r#""\ud83d""#,
-        r#""\ud83dx""#,
-        r#""\ud83d\u0041""#,
-        r#""\udc00""#,
-    ] {
+    for wrong in
+        [r#""\x""#, r#""\u12""#, r#""\ud83d""#, r#""\ud83dx""#, r#""\ud83d\u0041""#, r#""\udc00""#]
+    {
         assert_eq!(content(wrong), Err(Malformed), "{wrong}");
     }
 }

@@ -3,11 +3,7 @@ use serde_json::json;
 use super::*;
 
 fn error(spec: &Value, contents: &[(&str, &str)]) -> (String, String, String) {
-    let ScenarioError {
-        key,
-        found,
-        expected,
-    } = try_compile(spec, contents).unwrap_err();
+    let ScenarioError { key, found, expected } = try_compile(spec, contents).unwrap_err();
     (key, found, expected)
 }
 
@@ -25,27 +21,16 @@ fn pair(key: &str, found: &str) -> (String, String) {
 fn a_scenario_is_steps_or_requests() {
     assert_eq!(error(&json!({}), &[]).0, "steps");
     assert_eq!(
-        error(
-            &json!({"steps": [{"path": "/"}], "requests": [{"path": "/"}]}),
-            &[]
-        )
-        .0,
+        error(&json!({"steps": [{"path": "/"}], "requests": [{"path": "/"}]}), &[]).0,
         "requests"
     );
-    assert_eq!(
-        error(&json!({"steps": [{"path": "/", "weight": 1}]}), &[]).0,
-        "steps[0].weight"
-    );
+    assert_eq!(error(&json!({"steps": [{"path": "/", "weight": 1}]}), &[]).0, "steps[0].weight");
     assert_eq!(
         error(&json!({"requests": [{"path": "/", "weight": 0}]}), &[]).0,
         "requests[0].weight"
     );
     assert_eq!(
-        error(
-            &json!({"requests": [{"path": "/", "extract": {"a": {"json": ""}}}]}),
-            &[]
-        )
-        .0,
+        error(&json!({"requests": [{"path": "/", "extract": {"a": {"json": ""}}}]}), &[]).0,
         "requests[0].extract"
     );
     assert_eq!(
@@ -63,10 +48,7 @@ fn an_unknown_key_is_an_error() {
         json!({"steps": [{"path": "/", "extract": {"a": {"xpath": ""}}}]}),
         json!({"feeders": {"a": {"format": "csv", "file": "", "order": "random"}}}),
     ] {
-        assert!(
-            serde_json::from_value::<Scenario>(wrong.clone()).is_err(),
-            "{wrong}"
-        );
+        assert!(serde_json::from_value::<Scenario>(wrong.clone()).is_err(), "{wrong}");
     }
 }
 
@@ -97,10 +79,7 @@ fn a_variable_is_not_known_before_its_step_and_nowhere_among_requests() {
 
 #[test]
 fn a_bad_template_is_named_wherever_it_stands() {
-    assert_eq!(
-        of_step(json!({"path": "/{{int 9 1}}"})),
-        pair("steps[0].path", "{{int 9 1}}")
-    );
+    assert_eq!(of_step(json!({"path": "/{{int 9 1}}"})), pair("steps[0].path", "{{int 9 1}}"));
     assert_eq!(
         of_step(json!({"path": "/", "body": "{{word}}"})),
         pair("steps[0].body", "{{word}}")
@@ -145,11 +124,7 @@ fn a_feeder_is_there_of_its_format_and_has_the_columns() {
     let content = [("users", "id,name\n1,a\n")];
     assert_eq!(
         error(&spec("csv user.id", "csv"), &content),
-        (
-            "steps[0].path".to_owned(),
-            "{{csv user.id}}".to_owned(),
-            "a feeder: users".to_owned()
-        )
+        ("steps[0].path".to_owned(), "{{csv user.id}}".to_owned(), "a feeder: users".to_owned())
     );
     assert_eq!(
         error(&spec("json users.id", "csv"), &content).2,
@@ -163,21 +138,12 @@ fn a_feeder_is_there_of_its_format_and_has_the_columns() {
             "one of: id, name".to_owned()
         )
     );
-    assert_eq!(
-        error(&spec("csv users.id", "csv"), &[("users", "id\n")]).0,
-        "feeders.users.file"
-    );
-    assert_eq!(
-        error(&spec("csv users.id", "csv"), &[]).0,
-        "feeders.users.file"
-    );
+    assert_eq!(error(&spec("csv users.id", "csv"), &[("users", "id\n")]).0, "feeders.users.file");
+    assert_eq!(error(&spec("csv users.id", "csv"), &[]).0, "feeders.users.file");
     assert!(
-        error(
-            &spec("json users.id", "json_lines"),
-            &[("users", "{\"id\": 1}\nnot json")]
-        )
-        .1
-        .contains("line 2")
+        error(&spec("json users.id", "json_lines"), &[("users", "{\"id\": 1}\nnot json")])
+            .1
+            .contains("line 2")
     );
 }
 
@@ -187,35 +153,17 @@ fn fewer_rows_than_threads_are_an_error_before_the_first_request() {
     let compiled = try_compile(&spec, &[("a", "b\n1\n2\n")]).unwrap();
     assert!(compiled.worker(Shard::new(1, 2).unwrap(), 0).is_ok());
     let error = compiled.worker(Shard::new(2, 3).unwrap(), 0).unwrap_err();
-    assert_eq!(
-        (error.key.as_str(), error.found.as_str()),
-        ("feeders.a.file", "2 rows")
-    );
+    assert_eq!((error.key.as_str(), error.found.as_str()), ("feeders.a.file", "2 rows"));
 }
 
 #[test]
 fn extractions_and_checks_are_read_before_the_first_request() {
     let extract = |extract: Value| of_step(json!({"path": "/", "extract": extract})).0;
-    assert_eq!(
-        extract(json!({"a": {"json": "a"}})),
-        "steps[0].extract.a.json"
-    );
-    assert_eq!(
-        extract(json!({"a": {"header": "a b"}})),
-        "steps[0].extract.a.header"
-    );
-    assert_eq!(
-        extract(json!({"a": {"regex": "("}})),
-        "steps[0].extract.a.regex"
-    );
-    assert_eq!(
-        extract(json!({"seq": {"json": ""}})),
-        "steps[0].extract.seq"
-    );
-    assert_eq!(
-        extract(json!({"a-b": {"json": ""}})),
-        "steps[0].extract.a-b"
-    );
+    assert_eq!(extract(json!({"a": {"json": "a"}})), "steps[0].extract.a.json");
+    assert_eq!(extract(json!({"a": {"header": "a b"}})), "steps[0].extract.a.header");
+    assert_eq!(extract(json!({"a": {"regex": "("}})), "steps[0].extract.a.regex");
+    assert_eq!(extract(json!({"seq": {"json": ""}})), "steps[0].extract.seq");
+    assert_eq!(extract(json!({"a-b": {"json": ""}})), "steps[0].extract.a-b");
     let check = |check: Value| of_step(json!({"path": "/", "check": check})).0;
     assert_eq!(check(json!({"status": []})), "steps[0].check.status");
     assert_eq!(check(json!({"status": [200, 99]})), "steps[0].check.status");
@@ -243,9 +191,5 @@ fn an_error_reads_as_one_sentence() {
         error.to_string(),
         "plan, key scenario.steps[0].path: found \"a\", expected a path that begins with / or a variable, without spaces but in placeholders"
     );
-    assert!(
-        error
-            .hint()
-            .starts_with("set scenario.steps[0].path to a path")
-    );
+    assert!(error.hint().starts_with("set scenario.steps[0].path to a path"));
 }

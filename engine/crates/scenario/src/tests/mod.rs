@@ -15,12 +15,8 @@ use weir_schedule::Shard;
 
 use crate::{Base, Compiled, Issued, Reason, Response, ScenarioError, User, Worker, compile};
 
-const BASE: Base<'_> = Base {
-    authority: "host:80",
-    path_prefix: "",
-    keep_alive: true,
-    right_statuses: None,
-};
+const BASE: Base<'_> =
+    Base { authority: "host:80", path_prefix: "", keep_alive: true, right_statuses: None };
 
 fn try_compile(spec: &Value, contents: &[(&str, &str)]) -> Result<Compiled, ScenarioError> {
     let spec: Scenario = serde_json::from_value(spec.clone()).unwrap();
@@ -54,9 +50,7 @@ impl Alone {
 
     fn issue(&mut self) -> Option<(Issued, String)> {
         let mut out = Vec::new();
-        let issued = self
-            .user
-            .next::<Http1Writer>(&self.compiled, &mut self.worker, &mut out)?;
+        let issued = self.user.next::<Http1Writer>(&self.compiled, &mut self.worker, &mut out)?;
         if issued.is_constant {
             assert!(out.is_empty());
             out = self.compiled.constant(issued.step).unwrap().to_vec();
@@ -86,7 +80,6 @@ impl Alone {
             body: body.as_bytes(),
             body_bytes: body.len() as u64,
         };
-        self.user
-            .check_response(&self.compiled, &mut self.worker, step, &response)
+        self.user.check_response(&self.compiled, &mut self.worker, step, &response)
     }
 }

@@ -12,10 +12,7 @@ fn a_constant_request_is_rendered_once_and_for_all() {
     let mut alone = Alone::new(&json!({"steps": [{"path": "/a?b=c", "headers": [["X-Y", "z"]]}]}));
     let (issued, bytes) = alone.issue().unwrap();
     assert!(issued.is_constant);
-    assert_eq!(
-        bytes,
-        "GET /a?b=c HTTP/1.1\r\nHost: host:80\r\nX-Y: z\r\n\r\n"
-    );
+    assert_eq!(bytes, "GET /a?b=c HTTP/1.1\r\nHost: host:80\r\nX-Y: z\r\n\r\n");
 }
 
 #[test]
@@ -38,11 +35,7 @@ fn a_body_from_a_template_is_sent_with_its_length() {
 fn a_constant_body_and_none_at_all_say_their_length_where_it_is_asked_for() {
     let end = |step: Value| {
         let request = Alone::new(&json!({"steps": [step]})).request();
-        request
-            .split_once("Host: host:80\r\n")
-            .unwrap()
-            .1
-            .to_owned()
+        request.split_once("Host: host:80\r\n").unwrap().1.to_owned()
     };
     assert_eq!(
         end(json!({"method": "PUT", "path": "/", "body": "é"})),
@@ -52,10 +45,7 @@ fn a_constant_body_and_none_at_all_say_their_length_where_it_is_asked_for() {
         end(json!({"method": "POST", "path": "/", "body": ""})),
         "Content-Length: 0\r\n\r\n"
     );
-    assert_eq!(
-        end(json!({"method": "POST", "path": "/{{seq}}"})),
-        "Content-Length: 0\r\n\r\n"
-    );
+    assert_eq!(end(json!({"method": "POST", "path": "/{{seq}}"})), "Content-Length: 0\r\n\r\n");
     assert_eq!(end(json!({"path": "/"})), "\r\n");
 }
 
@@ -64,36 +54,20 @@ fn the_host_is_the_steps_own_where_it_says_it() {
     let mut alone = Alone::new(
         &json!({"steps": [{"path": "/", "headers": [["user-agent", "me"], ["host", "h{{seq}}"]]}]}),
     );
-    assert_eq!(
-        alone.request(),
-        "GET / HTTP/1.1\r\nuser-agent: me\r\nhost: h0\r\n\r\n"
-    );
+    assert_eq!(alone.request(), "GET / HTTP/1.1\r\nuser-agent: me\r\nhost: h0\r\n\r\n");
 }
 
 #[test]
 fn a_prefix_comes_before_every_path() {
     let spec =
         serde_json::from_value(json!({"steps": [{"path": "/a"}, {"path": "/{{seq}}"}]})).unwrap();
-    let base = Base {
-        path_prefix: "/api",
-        ..BASE
-    };
+    let base = Base { path_prefix: "/api", ..BASE };
     let compiled = compile::<Http1Writer>(&spec, &BTreeMap::new(), &base).unwrap();
-    let (mut worker, mut user) = (
-        compiled.worker(Shard::WHOLE, 1).unwrap(),
-        compiled.user(0, 1),
-    );
+    let (mut worker, mut user) = (compiled.worker(Shard::WHOLE, 1).unwrap(), compiled.user(0, 1));
     let mut out = Vec::new();
-    user.next::<Http1Writer>(&compiled, &mut worker, &mut out)
-        .unwrap();
-    assert!(
-        compiled
-            .constant(0)
-            .unwrap()
-            .starts_with(b"GET /api/a HTTP")
-    );
-    user.next::<Http1Writer>(&compiled, &mut worker, &mut out)
-        .unwrap();
+    user.next::<Http1Writer>(&compiled, &mut worker, &mut out).unwrap();
+    assert!(compiled.constant(0).unwrap().starts_with(b"GET /api/a HTTP"));
+    user.next::<Http1Writer>(&compiled, &mut worker, &mut out).unwrap();
     assert!(out.starts_with(b"GET /api/1 HTTP"));
 }
 
@@ -136,14 +110,7 @@ fn a_row_is_the_users_for_a_whole_round() {
     let paths: Vec<String> = (0..6).map(|_| alone.path()).collect();
     assert_eq!(
         paths,
-        [
-            "/login/ada",
-            "/user/1/ada",
-            "/login/bob",
-            "/user/2/bob",
-            "/login/ada",
-            "/user/1/ada"
-        ]
+        ["/login/ada", "/user/1/ada", "/login/bob", "/user/2/bob", "/login/ada", "/user/1/ada"]
     );
 }
 
@@ -155,15 +122,9 @@ fn a_weighted_request_has_a_row_of_its_own_each_time() {
     });
     let mut alone = Alone::with(
         &spec,
-        &[(
-            "items",
-            "{\"id\": 1, \"tags\": [\"x\"]}\n{\"id\": 2, \"tags\": [\"y\"]}\n",
-        )],
+        &[("items", "{\"id\": 1, \"tags\": [\"x\"]}\n{\"id\": 2, \"tags\": [\"y\"]}\n")],
     );
-    assert_eq!(
-        [alone.path(), alone.path(), alone.path()],
-        ["/1/x", "/2/y", "/1/x"]
-    );
+    assert_eq!([alone.path(), alone.path(), alone.path()], ["/1/x", "/2/y", "/1/x"]);
 }
 
 #[test]
@@ -173,10 +134,7 @@ fn a_user_stops_where_a_feeder_ends() {
         "feeders": {"users": {"format": "csv", "file": "users.csv", "at_end": "stop"}},
     });
     let mut alone = Alone::with(&spec, &[("users", "id\n1\n")]);
-    assert_eq!(
-        [alone.path(), alone.path(), alone.path()],
-        ["/a", "/1", "/a"]
-    );
+    assert_eq!([alone.path(), alone.path(), alone.path()], ["/a", "/1", "/a"]);
     assert!(alone.issue().is_none());
     assert!(alone.issue().is_none());
 }
@@ -195,19 +153,13 @@ fn no_number_and_no_row_comes_twice_on_any_thread() {
         let mut users = [compiled.user(2 * k, 7), compiled.user(2 * k + 1, 7)];
         for turn in 0..10 {
             out.clear();
-            users[turn % 2]
-                .next::<Http1Writer>(&compiled, &mut worker, &mut out)
-                .unwrap();
+            users[turn % 2].next::<Http1Writer>(&compiled, &mut worker, &mut out).unwrap();
             let text = String::from_utf8(out.clone()).unwrap();
             let mut path = text.split(' ').nth(1).unwrap().split('/').skip(1);
             assert!(numbers.insert(path.next().unwrap().parse::<u64>().unwrap()));
             assert!(ids.insert(path.next().unwrap().parse::<u64>().unwrap()));
         }
-        assert!(
-            users[0]
-                .next::<Http1Writer>(&compiled, &mut worker, &mut out)
-                .is_none()
-        );
+        assert!(users[0].next::<Http1Writer>(&compiled, &mut worker, &mut out).is_none());
     }
     assert!(numbers.into_iter().eq(0..30));
     assert!(ids.into_iter().eq(0..30));
@@ -220,10 +172,7 @@ fn the_same_seed_and_number_draw_the_same_inputs_and_others_do_not() {
     let first = |number, seed| {
         let mut out = Vec::new();
         let mut worker = compiled.worker(Shard::WHOLE, seed).unwrap();
-        compiled
-            .user(number, seed)
-            .next::<Http1Writer>(&compiled, &mut worker, &mut out)
-            .unwrap();
+        compiled.user(number, seed).next::<Http1Writer>(&compiled, &mut worker, &mut out).unwrap();
         out
     };
     assert_eq!(first(3, 1), first(3, 1));
@@ -241,20 +190,13 @@ fn random_values_are_what_they_are_asked_to_be() {
         let body = alone.body();
         let values: Vec<&str> = body.split(' ').collect();
         let groups: Vec<&str> = values[0].split('-').collect();
-        assert_eq!(
-            groups.iter().map(|group| group.len()).collect::<Vec<_>>(),
-            [8, 4, 4, 4, 12]
-        );
+        assert_eq!(groups.iter().map(|group| group.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
         assert!(
             groups[2].starts_with('4') && groups[3].starts_with(['8', '9', 'a', 'b']),
             "{}",
             values[0]
         );
-        assert!(
-            groups
-                .iter()
-                .all(|group| group.bytes().all(|b| b"0123456789abcdef".contains(&b)))
-        );
+        assert!(groups.iter().all(|group| group.bytes().all(|b| b"0123456789abcdef".contains(&b))));
         assert!(uuids.insert(values[0].to_owned()));
         ints.insert(values[1].parse::<i64>().unwrap());
         assert!(values[2].len() == 12 && values[2].bytes().all(|b| b.is_ascii_alphabetic()));
@@ -267,17 +209,11 @@ fn random_values_are_what_they_are_asked_to_be() {
 fn every_letter_of_a_word_is_about_as_frequent() {
     let mut alone = Alone::new(&json!({"steps": [{"path": "/", "body": "{{word 52000}}"}]}));
     let mut counts = [0_u32; 128];
-    alone
-        .body()
-        .bytes()
-        .for_each(|letter| counts[usize::from(letter)] += 1);
+    alone.body().bytes().for_each(|letter| counts[usize::from(letter)] += 1);
     let letters: Vec<u32> = counts.into_iter().filter(|&count| count > 0).collect();
     assert_eq!(letters.len(), 52);
     // Five standard deviations of a binomial count of 1,000.
-    assert!(
-        letters.iter().all(|count| count.abs_diff(1_000) < 158),
-        "{letters:?}"
-    );
+    assert!(letters.iter().all(|count| count.abs_diff(1_000) < 158), "{letters:?}");
 }
 
 #[test]
@@ -290,10 +226,7 @@ fn a_value_cannot_break_out_of_its_place() {
     let request = alone.request();
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     let encoded = "a%20b/c%26d%3D%25%C3%A9%0D%0AX:%20y";
-    assert!(
-        head.starts_with(&format!("GET /x/{encoded}?q={encoded} HTTP/1.1\r\n")),
-        "{head}"
-    );
+    assert!(head.starts_with(&format!("GET /x/{encoded}?q={encoded} HTTP/1.1\r\n")), "{head}");
     assert!(head.contains("\r\nX: a b/c&d=%é  X: y\r\n"), "{head}");
     assert_eq!(body, "a b/c&d=%é\r\nX: y");
 }
@@ -305,14 +238,8 @@ fn what_a_step_needs_of_its_response_is_no_more_than_it_reads() {
         let needs = alone.compiled.needs(0);
         (needs.head, needs.body)
     };
-    assert_eq!(
-        needs(json!({"path": "/"}), "off"),
-        (false, Capture::Nothing)
-    );
-    assert_eq!(
-        needs(json!({"path": "/"}), "user"),
-        (true, Capture::Nothing)
-    );
+    assert_eq!(needs(json!({"path": "/"}), "off"), (false, Capture::Nothing));
+    assert_eq!(needs(json!({"path": "/"}), "user"), (true, Capture::Nothing));
     assert_eq!(
         needs(json!({"path": "/", "check": {"max_body_bytes": 9}}), "off"),
         (false, Capture::Length)
@@ -322,17 +249,11 @@ fn what_a_step_needs_of_its_response_is_no_more_than_it_reads() {
         (false, Capture::UpTo(100))
     );
     assert_eq!(
-        needs(
-            json!({"path": "/", "extract": {"a": {"regex": "x"}}}),
-            "off"
-        ),
+        needs(json!({"path": "/", "extract": {"a": {"regex": "x"}}}), "off"),
         (false, Capture::UpTo(100))
     );
     assert_eq!(
-        needs(
-            json!({"path": "/", "extract": {"a": {"header": "x"}}}),
-            "off"
-        ),
+        needs(json!({"path": "/", "extract": {"a": {"header": "x"}}}), "off"),
         (true, Capture::Nothing)
     );
 }

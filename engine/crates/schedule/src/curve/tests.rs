@@ -5,9 +5,7 @@ use proptest::prelude::*;
 
 fn moments(curve: &Curve, count: u64) -> Vec<u64> {
     let mut segment = 0;
-    (0..count)
-        .map(|index| curve.inverse_integral_ns(index as f64, &mut segment))
-        .collect()
+    (0..count).map(|index| curve.inverse_integral_ns(index as f64, &mut segment)).collect()
 }
 
 #[test]
@@ -15,15 +13,9 @@ fn constant_does_not_drift() {
     let third = Curve::new(&[(0.0, 3.0)]).unwrap();
     assert_eq!(third.inverse_integral_ns(1.0, &mut 0), 333_333_333);
     // A day later the moment is still exact, though a third of a second has no exact length in nanoseconds.
-    assert_eq!(
-        third.inverse_integral_ns(3.0 * 86_400.0, &mut 0),
-        86_400_000_000_000
-    );
+    assert_eq!(third.inverse_integral_ns(3.0 * 86_400.0, &mut 0), 86_400_000_000_000);
     let fast = Curve::new(&[(0.0, 10_000.0)]).unwrap();
-    assert_eq!(
-        fast.inverse_integral_ns(36_000_001.0, &mut 0),
-        3_600_000_100_000
-    );
+    assert_eq!(fast.inverse_integral_ns(36_000_001.0, &mut 0), 3_600_000_100_000);
 }
 
 #[test]
@@ -64,10 +56,7 @@ fn ramped_users_arrive_evenly() {
     // 2,000 users in 50 s: user k at k · 50 / 2000.
     let curve = Curve::new(&[(0.0, 0.0), (50.0, 2000.0)]).unwrap();
     for k in 0..2000u64 {
-        assert_eq!(
-            curve.next_above(k as f64, 0),
-            Some((k * 25_000_000, u64::MAX))
-        );
+        assert_eq!(curve.next_above(k as f64, 0), Some((k * 25_000_000, u64::MAX)));
     }
     assert_eq!(curve.next_above(2000.0, 0), None);
 }

@@ -84,16 +84,13 @@ pub fn wait_until_gone(marker: &str) {
 }
 
 pub fn wait_until_count(marker: &str, count: usize) {
-    wait_for(
-        &format!("{count} processes, not {:?}", marked(marker)),
-        || (marked(marker).len() == count).then_some(()),
-    );
+    wait_for(&format!("{count} processes, not {:?}", marked(marker)), || {
+        (marked(marker).len() == count).then_some(())
+    });
 }
 
 pub fn kill(pid: i32, signal: &str) {
-    let status = Command::new("kill")
-        .args([signal, &pid.to_string()])
-        .status();
+    let status = Command::new("kill").args([signal, &pid.to_string()]).status();
     assert!(status.unwrap().success());
 }
 
@@ -101,12 +98,7 @@ pub fn kill(pid: i32, signal: &str) {
 pub fn parent_of(pid: i32) -> i32 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let after_name = stat.rsplit(')').next().unwrap();
-    after_name
-        .split_whitespace()
-        .nth(1)
-        .unwrap()
-        .parse()
-        .unwrap()
+    after_name.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 impl Host {
@@ -117,11 +109,7 @@ impl Host {
     }
 
     pub fn spawn(mut command: Command) -> Self {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (sender, records) = channel();
         std::thread::spawn(move || {

@@ -46,11 +46,7 @@ fn half_a_response_is_a_reset() {
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
         b"HTTP/1.1 100 Continue\r\n\r\n",
     ] {
-        let run = Run::of(&with(
-            closed(responding_once(response), 2),
-            "duration_s",
-            0.1,
-        ));
+        let run = Run::of(&with(closed(responding_once(response), 2), "duration_s", 0.1));
         run.assert_only_error("reset");
         let detail = run.events[0]["detail"].as_str().unwrap();
         assert!(detail.starts_with("connection closed"), "{detail}");
@@ -81,11 +77,7 @@ fn what_is_not_http_is_a_protocol_error() {
         b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more than that",
     ] {
-        let run = Run::of(&with(
-            closed(responding_once(response), 2),
-            "duration_s",
-            0.1,
-        ));
+        let run = Run::of(&with(closed(responding_once(response), 2), "duration_s", 0.1));
         run.assert_only_error("protocol");
         assert_eq!(run.requests("completed"), 0);
     }
@@ -102,12 +94,7 @@ fn endless_headers_cost_no_memory() {
     });
     let run = Run::of(&closed(address, 4));
     run.assert_only_error("protocol");
-    assert!(
-        run.summary()["generator"]["peak_rss_bytes"]
-            .as_u64()
-            .unwrap()
-            < 20_000_000
-    );
+    assert!(run.summary()["generator"]["peak_rss_bytes"].as_u64().unwrap() < 20_000_000);
 }
 
 #[test]
@@ -125,12 +112,7 @@ fn endless_body_costs_no_memory() {
     });
     let run = Run::of(&with(closed(address, 2), "timeout_s", 0.05));
     run.assert_only_error("timeout");
-    assert!(
-        run.summary()["generator"]["peak_rss_bytes"]
-            .as_u64()
-            .unwrap()
-            < 20_000_000
-    );
+    assert!(run.summary()["generator"]["peak_rss_bytes"].as_u64().unwrap() < 20_000_000);
 }
 
 #[test]
@@ -181,16 +163,8 @@ fn refused_connection_exits_with_3() {
     assert_eq!(records.len(), 1);
     assert_eq!(records[0]["record"], "error");
     assert_eq!(records[0]["code"], 3);
-    assert_eq!(
-        records[0]["message"],
-        format!("connection refused by {address}")
-    );
-    assert!(
-        records[0]["hint"]
-            .as_str()
-            .unwrap()
-            .contains("start the server")
-    );
+    assert_eq!(records[0]["message"], format!("connection refused by {address}"));
+    assert!(records[0]["hint"].as_str().unwrap().contains("start the server"));
 }
 
 #[test]
@@ -228,10 +202,6 @@ fn vanished_server_gives_connect_errors() {
     assert_eq!(run.requests("ok"), 2);
     // 10, 20, 40, 80, 160 ms: at most six attempts of each in 0.3 s.
     assert!((2..=12).contains(&errors["connect"]), "{errors:?}");
-    let connect = run
-        .events
-        .iter()
-        .find(|event| event["kind"] == "connect")
-        .unwrap();
+    let connect = run.events.iter().find(|event| event["kind"] == "connect").unwrap();
     assert_eq!(connect["detail"], "connection refused");
 }

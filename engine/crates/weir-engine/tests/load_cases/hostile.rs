@@ -11,9 +11,7 @@ const MAX_RSS_BYTES: u64 = 24_000_000;
 
 fn run(plan: &serde_json::Value) -> Run {
     let run = Run::of(plan);
-    let peak = run.summary()["generator"]["peak_rss_bytes"]
-        .as_u64()
-        .unwrap();
+    let peak = run.summary()["generator"]["peak_rss_bytes"].as_u64().unwrap();
     assert!(peak < MAX_RSS_BYTES, "{peak}");
     run
 }
@@ -35,31 +33,15 @@ fn endless(beginning: &'static [u8], rest: &'static [u8]) -> SocketAddr {
 fn endless_head_is_a_protocol_error() {
     for (beginning, rest) in [
         // Lines of a head, one line of a head, and a status line.
-        (
-            &b"HTTP/1.1 200 OK\r\n"[..],
-            &b"X-Filler: 0123456789\r\n"[..],
-        ),
+        (&b"HTTP/1.1 200 OK\r\n"[..], &b"X-Filler: 0123456789\r\n"[..]),
         (b"HTTP/1.1 200 OK\r\nX: ", b"0123456789"),
         (b"HTTP/1.1 200 ", b"OK"),
         // Extensions of a chunk, and trailers.
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;",
-            b"a=b;",
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
-            b"A: b\r\n",
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-            b"0",
-        ),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;", b"a=b;"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"A: b\r\n"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"),
     ] {
-        let run = run(&with(
-            closed(endless(beginning, rest), 4),
-            "duration_s",
-            0.1,
-        ));
+        let run = run(&with(closed(endless(beginning, rest), 4), "duration_s", 0.1));
         run.assert_only_error("protocol");
     }
 }
@@ -68,14 +50,8 @@ fn endless_head_is_a_protocol_error() {
 fn what_is_endless_in_its_body_times_out() {
     for (beginning, rest) in [
         (&b""[..], &b"HTTP/1.1 100 Continue\r\n\r\n"[..]),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-            b"1\r\nx\r\n",
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n",
-            b"x",
-        ),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n", b"x"),
         (b"HTTP/1.0 200 OK\r\n\r\n", b"x"),
     ] {
         let plan = with(closed(endless(beginning, rest), 4), "timeout_s", 0.05);
@@ -92,35 +68,14 @@ fn what_is_endless_in_its_body_times_out() {
 fn wrong_content_length_is_classified() {
     let responses: [(&'static [u8], &str); 7] = [
         // Too long: the end comes first; and where the connection stays, nothing does.
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nok",
-            "reset",
-        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nok", "reset"),
         // Too short: what is left over is no response to anything.
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nok",
-            "protocol",
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nok",
-            "protocol",
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok",
-            "protocol",
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 0x2\r\n\r\nok",
-            "protocol",
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok",
-            "protocol",
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nok",
-            "protocol",
-        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nok", "protocol"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nok", "protocol"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok", "protocol"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0x2\r\n\r\nok", "protocol"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", "protocol"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nok", "protocol"),
     ];
     for (response, kind) in responses {
         let address = server(move |stream| respond(stream, response, 1));
@@ -188,12 +143,7 @@ fn response_to_head_has_no_body() {
         b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n",
         b"HTTP/1.1 204 No Content\r\n\r\n",
     ] {
-        run(&with(
-            closed(responding(response), 2),
-            "request",
-            head.clone(),
-        ))
-        .assert_all_ok();
+        run(&with(closed(responding(response), 2), "request", head.clone())).assert_all_ok();
     }
 }
 
@@ -202,13 +152,11 @@ fn hostile_connection_does_not_affect_others() {
     use std::sync::atomic::{AtomicU64, Ordering};
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let number = AtomicU64::new(0);
-    let address = server(
-        move |stream| match number.fetch_add(1, Ordering::Relaxed) % 4 {
-            0 => drip(stream, b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"),
-            1 => drip(stream, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok"),
-            _ => respond(stream, OK, u64::MAX),
-        },
-    );
+    let address = server(move |stream| match number.fetch_add(1, Ordering::Relaxed) % 4 {
+        0 => drip(stream, b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"),
+        1 => drip(stream, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok"),
+        _ => respond(stream, OK, u64::MAX),
+    });
     let run = run(&closed(address, 8));
     let errors = run.errors();
     let kinds: Vec<&str> = errors.iter().map(|(kind, _)| kind.as_str()).collect();

@@ -31,22 +31,13 @@ fn queue_of_a_stuck_server_is_unsent() {
     let run = Run::of(&plan);
     assert_eq!(run.requests("intended"), 50);
     assert_eq!(
-        (
-            run.requests("sent"),
-            run.requests("unanswered"),
-            run.requests("unsent")
-        ),
+        (run.requests("sent"), run.requests("unanswered"), run.requests("unsent")),
         (1, 1, 49)
     );
     assert_eq!(run.validity(), "invalid");
     let reasons = run.summary()["verdict"]["reasons"].to_string();
-    assert!(
-        reasons.contains("49 of 50 requests were due and not sent"),
-        "{reasons}"
-    );
-    let age_us = run.intervals.last().unwrap()["oldest_age_us"]
-        .as_f64()
-        .unwrap();
+    assert!(reasons.contains("49 of 50 requests were due and not sent"), "{reasons}");
+    let age_us = run.intervals.last().unwrap()["oldest_age_us"].as_f64().unwrap();
     assert!((age_us - 500_000.0).abs() < 1.0, "{age_us}");
 }
 

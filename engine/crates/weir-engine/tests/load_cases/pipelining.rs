@@ -85,11 +85,7 @@ fn pipeline_depth_is_exact() {
                     return;
                 }
             }
-            let response = if reader.buffer().is_empty() {
-                OK
-            } else {
-                WRONG
-            };
+            let response = if reader.buffer().is_empty() { OK } else { WRONG };
             if stream.write_all(&response.repeat(8)).is_err() {
                 return;
             }
@@ -206,9 +202,7 @@ fn each_request_has_its_own_clocks() {
     let us = |request: &Value, moment: &str| request[format!("{moment}_us")].as_f64().unwrap();
     requests.sort_by(|one, other| us(one, "first_byte").total_cmp(&us(other, "first_byte")));
     requests.sort_by(|one, other| us(one, "last_byte").total_cmp(&us(other, "last_byte")));
-    let [first, second, third] = &requests[..] else {
-        panic!("{requests:?}")
-    };
+    let [first, second, third] = &requests[..] else { panic!("{requests:?}") };
     assert_eq!(us(first, "written"), us(second, "written"));
     assert_eq!(us(second, "first_byte"), us(first, "last_byte"));
     assert!(us(second, "last_byte") > us(first, "last_byte"));
@@ -268,10 +262,7 @@ fn garbage_fails_later_requests() {
     assert_eq!(errors(&run), only("protocol", 1));
     assert_eq!(run.requests("ok"), 3);
     let detail = run.events[0]["detail"].as_str().unwrap();
-    assert_eq!(
-        detail,
-        format!("{} bytes beyond the end of the last response", OK.len())
-    );
+    assert_eq!(detail, format!("{} bytes beyond the end of the last response", OK.len()));
 }
 
 #[test]
@@ -293,18 +284,11 @@ fn a_wrong_response_fails_its_own_request_alone() {
 #[test]
 fn first_failure_leaves_others_unanswered() {
     let ends = |responses: Vec<u8>| {
-        let plan = with(
-            pipelined(once(4, responses), 4, 1000),
-            "until",
-            "first_failure",
-        );
+        let plan = with(pipelined(once(4, responses), 4, 1000), "until", "first_failure");
         let run = Run::of(&plan);
         assert_eq!(run.end["stopped"], "first_failure");
         assert_eq!(run.requests("failed"), 1);
-        assert_eq!(
-            run.summary()["until_failure"]["requests_before"],
-            run.requests("ok")
-        );
+        assert_eq!(run.summary()["until_failure"]["requests_before"], run.requests("ok"));
         (run.requests("ok"), run.requests("unanswered"))
     };
     assert_eq!(ends(OK.repeat(2)), (2, 3));
@@ -328,11 +312,7 @@ fn silent_server_leaves_requests_in_flight() {
 
 #[test]
 fn arrivals_use_connections_with_room() {
-    let mut plan = with(
-        open(rounds(4, OK.repeat(4).leak()), 1, 1000.0),
-        "pipeline",
-        4,
-    );
+    let mut plan = with(open(rounds(4, OK.repeat(4).leak()), 1, 1000.0), "pipeline", 4);
     plan["requests"] = 40.into();
     plan["duration_s"] = 20.0.into();
     let run = Run::of(&plan);
@@ -351,10 +331,7 @@ fn arrivals_queue_without_room() {
     plan["duration_s"] = 0.5.into();
     let run = Run::of(&with(plan, "timeout_s", 10.0));
     let count = |key| run.requests(key);
-    assert_eq!(
-        (count("sent"), count("unanswered"), count("unsent")),
-        (6, 6, 44)
-    );
+    assert_eq!((count("sent"), count("unanswered"), count("unsent")), (6, 6, 44));
     assert_eq!(run.summary()["fairness"]["min"], 3);
     let last = run.intervals.last().unwrap();
     assert!((last["oldest_age_us"].as_f64().unwrap() - 500_000.0).abs() < 1.0);

@@ -34,10 +34,7 @@ fn records_add_up_to_the_summary() {
     for (clock, of) in clocks {
         let told = run.summary()[clock]["mean"].as_f64().unwrap();
         let mean = mean_us(of);
-        assert!(
-            (told - mean).abs() <= 1e-3 * mean + 1e-3,
-            "{clock}: {told} {mean}"
-        );
+        assert!((told - mean).abs() <= 1e-3 * mean + 1e-3, "{clock}: {told} {mean}");
     }
     for entry in log.iter().filter(|entry| entry.outcome == OUTCOME_OK) {
         assert_eq!(
@@ -55,10 +52,7 @@ fn records_add_up_to_the_summary() {
         assert!(own.windows(2).all(in_turn));
     }
     let lost = &run.summary()["request_log"];
-    assert_eq!(
-        *lost,
-        json!({"records": log.len(), "lost": 0, "problem": null})
-    );
+    assert_eq!(*lost, json!({"records": log.len(), "lost": 0, "problem": null}));
 }
 
 #[test]
@@ -154,10 +148,7 @@ fn pipelined_requests_have_a_record_each() {
     let (run, log) = logged(&with_requests(plan, 400));
     run.assert_all_ok();
     assert_eq!(log.len(), 400);
-    assert!(
-        log.iter()
-            .all(|entry| entry.received_bytes == OK.len() as u32)
-    );
+    assert!(log.iter().all(|entry| entry.received_bytes == OK.len() as u32));
     assert_eq!(log.iter().filter(|entry| entry.connect_ns > 0).count(), 2);
 
     // Two responses and a half, then the end: the third and those behind it fail, and of the third something came.
@@ -167,11 +158,7 @@ fn pipelined_requests_have_a_record_each() {
         let mut stream = stream;
         let _ = stream.write_all(&[OK, OK, &OK[..10]].concat());
     });
-    let plan = with(
-        with(closed(address, 1), "pipeline", 8),
-        "until",
-        "first_failure",
-    );
+    let plan = with(with(closed(address, 1), "pipeline", 8), "until", "first_failure");
     let (run, log) = logged(&plan);
     assert_eq!((run.requests("ok"), run.requests("failed")), (2, 1));
     let received: Vec<u32> = log.iter().map(|entry| entry.received_bytes).collect();

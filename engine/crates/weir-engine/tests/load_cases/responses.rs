@@ -18,20 +18,9 @@ fn a_closed_load_on_a_healthy_server_is_valid() {
     assert_eq!(run.intervals.len(), 3);
     run.assert_valid();
     assert!(run.requests("unanswered") <= 4);
-    assert_eq!(
-        run.summary()["bytes"]["received"].as_u64().unwrap() % OK.len() as u64,
-        0
-    );
-    assert!(
-        run.summary()["generator"]["peak_rss_bytes"]
-            .as_u64()
-            .unwrap()
-            < 20_000_000
-    );
-    assert_eq!(
-        histogram(&run.end["histograms"]["connect_time_ns"]).len(),
-        4
-    );
+    assert_eq!(run.summary()["bytes"]["received"].as_u64().unwrap() % OK.len() as u64, 0);
+    assert!(run.summary()["generator"]["peak_rss_bytes"].as_u64().unwrap() < 20_000_000);
+    assert_eq!(histogram(&run.end["histograms"]["connect_time_ns"]).len(), 4);
 }
 
 #[test]
@@ -55,12 +44,8 @@ fn every_regular_kind_of_response_is_ok() {
             "no reconnecting"
         );
     }
-    Run::of(&with(
-        closed(responding(responses[7]), 2),
-        "duration_s",
-        0.1,
-    ))
-    .assert_only_error("protocol");
+    Run::of(&with(closed(responding(responses[7]), 2), "duration_s", 0.1))
+        .assert_only_error("protocol");
 }
 
 #[test]
@@ -74,10 +59,7 @@ fn response_until_close_is_ok() {
         let run = Run::of(&closed(address, 3));
         run.assert_all_ok();
         let connections = histogram(&run.end["histograms"]["connect_time_ns"]).len();
-        assert!(
-            connections >= run.requests("sent"),
-            "a connection for each request"
-        );
+        assert!(connections >= run.requests("sent"), "a connection for each request");
         // The user is free when the response has come, so that connecting counts as waiting.
         assert!(run.summary()["schedule_lag_us"]["p50"].as_f64().unwrap() > 0.0);
     }
@@ -86,11 +68,7 @@ fn response_until_close_is_ok() {
 #[test]
 fn a_response_to_head_ends_with_its_head() {
     let address = responding(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
-    let run = Run::of(&with(
-        closed(address, 2),
-        "request",
-        json!({"method": "HEAD"}),
-    ));
+    let run = Run::of(&with(closed(address, 2), "request", json!({"method": "HEAD"})));
     run.assert_all_ok();
 }
 
@@ -120,20 +98,12 @@ fn huge_response_costs_no_memory() {
     let plan = with_requests(closed(responding(response.leak()), 2), 4);
     let run = Run::of(&plan);
     run.assert_all_ok();
-    assert!(
-        run.summary()["generator"]["peak_rss_bytes"]
-            .as_u64()
-            .unwrap()
-            < 20_000_000
-    );
+    assert!(run.summary()["generator"]["peak_rss_bytes"].as_u64().unwrap() < 20_000_000);
 }
 
 #[test]
 fn wrong_status_fails_the_check() {
-    let run = Run::of(&closed(
-        responding(b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"),
-        2,
-    ));
+    let run = Run::of(&closed(responding(b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"), 2));
     let failed = run.assert_only_error("check");
     assert_eq!(run.requests("completed"), failed);
     assert_eq!(run.summary()["status"], json!({"500": failed}));
@@ -150,11 +120,7 @@ fn what_is_right_is_the_plans_to_say() {
     let missing = responding(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
     let right = with(closed(missing, 1), "check", json!({"status": [404]}));
     Run::of(&right).assert_all_ok();
-    let wrong = with(
-        closed(responding(OK), 1),
-        "check",
-        json!({"status": [201, 204]}),
-    );
+    let wrong = with(closed(responding(OK), 1), "check", json!({"status": [201, 204]}));
     Run::of(&wrong).assert_only_error("check");
 }
 
@@ -214,13 +180,8 @@ fn ipv6_works_where_there_is_ipv6() {
 #[test]
 fn the_address_may_differ_from_the_target() {
     let mut plan = closed(responding(OK), 1);
-    plan["address"] = json!(
-        plan["target"]
-            .as_str()
-            .unwrap()
-            .trim_start_matches("http://")
-            .trim_end_matches('/')
-    );
+    plan["address"] =
+        json!(plan["target"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/'));
     plan["target"] = json!("http://host.invalid/");
     Run::of(&plan).assert_all_ok();
 }

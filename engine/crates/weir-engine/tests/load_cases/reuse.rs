@@ -58,10 +58,7 @@ fn assert_retried(run: &Run) -> u64 {
     assert!(retried > 0);
     assert!(run.requests("sent") <= run.requests("intended"));
     let reasons = &run.summary()["verdict"]["kinds"];
-    assert!(
-        reasons.as_array().unwrap().contains(&json!("retried")),
-        "{reasons}"
-    );
+    assert!(reasons.as_array().unwrap().contains(&json!("retried")), "{reasons}");
     run.assert_validity("suspect");
     retried
 }
@@ -106,10 +103,7 @@ fn request_is_sent_again_only_once() {
     let run = Run::of(&with_requests(closed(address, 1), 2));
     assert_eq!((run.requests("ok"), run.requests("retried")), (1, 1));
     assert_eq!(run.assert_only_error("reset"), 1);
-    assert_eq!(
-        run.events[0]["detail"],
-        "connection closed without a response"
-    );
+    assert_eq!(run.events[0]["detail"], "connection closed without a response");
     assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
@@ -148,11 +142,7 @@ fn only_idempotent_methods_are_sent_again() {
         let (address, seen) = counting(|number, read, stream| {
             let responses = if number == 0 { 1 } else { 2 };
             for _ in 0..responses {
-                if !read()
-                    || stream
-                        .write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
-                        .is_err()
-                {
+                if !read() || stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").is_err() {
                     return;
                 }
             }
@@ -202,11 +192,7 @@ fn response_time_of_a_request_that_is_sent_again_has_its_first_attempt() {
     });
     let run = Run::of(&with_requests(closed(address, 1), 2));
     assert_eq!((run.requests("ok"), run.requests("retried")), (2, 1));
-    for clock in [
-        "response_time_us",
-        "service_time_us",
-        "time_to_first_byte_us",
-    ] {
+    for clock in ["response_time_us", "service_time_us", "time_to_first_byte_us"] {
         let most = run.summary()[clock]["max"].as_f64().unwrap();
         assert!(most >= 159_000.0, "{clock}: {most}");
     }
@@ -260,10 +246,7 @@ fn request_that_is_sent_again_counts_once_for_its_target() {
     let run = Run::of(&with(plan, "targets", urls.to_vec()));
     assert_retried(&run);
     let targets = run.summary()["targets"].as_array().unwrap();
-    let sent: u64 = targets
-        .iter()
-        .map(|one| one["sent"].as_u64().unwrap())
-        .sum();
+    let sent: u64 = targets.iter().map(|one| one["sent"].as_u64().unwrap()).sum();
     assert_eq!(sent, run.requests("sent"));
 }
 

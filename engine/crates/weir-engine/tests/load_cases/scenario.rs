@@ -30,11 +30,7 @@ fn shop() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
             } else if head.contains(&format!("Authorization: t-{user}\r\n"))
                 && head.contains(&format!("Cookie: session={user}\r\n"))
             {
-                (
-                    "200 OK",
-                    String::new(),
-                    format!("{{\"name\": \"{user}\", \"items\": [1, 2]}}"),
-                )
+                ("200 OK", String::new(), format!("{{\"name\": \"{user}\", \"items\": [1, 2]}}"))
             } else {
                 ("403 Forbidden", String::new(), String::new())
             };
@@ -45,11 +41,7 @@ fn shop() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
             );
             // A piece at a time: head and body come apart.
             let (first, second) = response.as_bytes().split_at(response.len() / 2);
-            if stream
-                .write_all(first)
-                .and_then(|()| stream.write_all(second))
-                .is_err()
-            {
+            if stream.write_all(first).and_then(|()| stream.write_all(second)).is_err() {
                 return;
             }
         }
@@ -58,11 +50,8 @@ fn shop() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
 }
 
 fn file(name: &str, content: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!(
-        "weir-{}-{}-{name}",
-        std::process::id(),
-        crate::BACKEND
-    ));
+    let path =
+        std::env::temp_dir().join(format!("weir-{}-{}-{name}", std::process::id(), crate::BACKEND));
     std::fs::write(&path, content).unwrap();
     path
 }
@@ -91,11 +80,7 @@ fn variables_pass_between_steps() {
     let (address, _) = shop();
     let users = file("users.csv", "name\nada\nbob\ncleo\n");
     for threads in [1, 2] {
-        let run = Run::of(&with(
-            shopping(address, 4, &users, "wrap"),
-            "threads",
-            threads,
-        ));
+        let run = Run::of(&with(shopping(address, 4, &users, "wrap"), "threads", threads));
         run.assert_all_ok();
         assert_eq!(run.requests("ok"), 600);
         let steps = &run.summary()["steps"];
@@ -120,17 +105,10 @@ fn load_ends_after_the_last_row() {
     assert_eq!(run.end["stopped"], "complete");
     assert_eq!(run.requests("unsent"), 0);
     let asked = asked.lock().unwrap();
-    let seen: Vec<&str> = asked
-        .iter()
-        .filter_map(|path| path.strip_prefix("/user/"))
-        .collect();
+    let seen: Vec<&str> = asked.iter().filter_map(|path| path.strip_prefix("/user/")).collect();
     let distinct: BTreeSet<String> = seen.iter().map(|&name| name.to_owned()).collect();
     assert_eq!(seen.len(), distinct.len());
-    assert!(
-        distinct.is_subset(&names) && distinct.len() >= 46,
-        "{}",
-        distinct.len()
-    );
+    assert!(distinct.is_subset(&names) && distinct.len() >= 46, "{}", distinct.len());
     std::fs::remove_file(users).unwrap();
 }
 
@@ -149,9 +127,7 @@ fn failed_check_counts_for_its_step() {
     assert_eq!(steps["wrong"]["ok"], 0);
     assert_eq!(steps["wrong"]["failed"], run.summary()["errors"]["check"]);
     assert!(
-        run.events
-            .iter()
-            .any(|event| event["detail"] == "wrong: at \"/ok\" not 1"),
+        run.events.iter().any(|event| event["detail"] == "wrong: at \"/ok\" not 1"),
         "{:?}",
         run.events
     );
@@ -163,11 +139,7 @@ fn head_and_other_requests_share_a_connection() {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
         while let Some((head, _)) = read_request(&mut reader) {
-            let body: &[u8] = if head.starts_with("HEAD") {
-                b""
-            } else {
-                b"hello"
-            };
+            let body: &[u8] = if head.starts_with("HEAD") { b"" } else { b"hello" };
             let response = [&b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"[..], body].concat();
             if stream.write_all(&response).is_err() {
                 return;
@@ -237,11 +209,7 @@ fn large_bodies_from_templates_arrive_whole() {
         let mut stream = stream;
         while let Some((_, body)) = read_request(&mut reader) {
             let is_right = body.len() > 300_000 && body.iter().all(u8::is_ascii_alphanumeric);
-            let status = if is_right {
-                "200 OK"
-            } else {
-                "400 Bad Request"
-            };
+            let status = if is_right { "200 OK" } else { "400 Bad Request" };
             let response = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
             if stream.write_all(response.as_bytes()).is_err() {
                 return;
@@ -266,16 +234,10 @@ fn invalid_scenario_is_an_error_before_the_load() {
         change(&mut plan);
         let output = run_text(&plan.to_string());
         assert_eq!(output.status.code(), Some(2));
-        records(&output.stdout)[0]["message"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        records(&output.stdout)[0]["message"].as_str().unwrap().to_owned()
     };
     let unknown = failing(&|plan| plan["scenario"]["steps"][0]["path"] = json!("/{{nobody}}"));
-    assert!(
-        unknown.contains("scenario.steps[0].path: found {{nobody}}"),
-        "{unknown}"
-    );
+    assert!(unknown.contains("scenario.steps[0].path: found {{nobody}}"), "{unknown}");
     let missing = failing(&|plan| {
         plan["scenario"]["feeders"] = json!({"f": {"format": "csv", "file": "/nowhere.csv"}})
     });

@@ -33,11 +33,7 @@ fn kept_connection_carries_every_kind_of_response() {
     let kinds: [&'static [&'static [u8]]; 8] = [
         // Interim responses in packets of their own, as of a proxy with early hints.
         &[b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", OK],
-        &[
-            b"HTTP/1.1 102 Processing\r\n\r\n",
-            b"HTTP/1.1 102 Processing\r\n\r\n",
-            OK,
-        ],
+        &[b"HTTP/1.1 102 Processing\r\n\r\n", b"HTTP/1.1 102 Processing\r\n\r\n", OK],
         // Fields in any case.
         &[b"HTTP/1.1 200 OK\r\nCONTENT-LENGTH: 2\r\nCONNECTION: KEEP-ALIVE\r\n\r\nok"],
         // HTTP/1.0 that keeps connections.
@@ -70,21 +66,11 @@ fn response_may_have_hundreds_of_fields() {
 #[test]
 fn body_after_a_response_that_has_none_costs_the_connection() {
     for (method, response) in [
-        (
-            "GET",
-            &b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"[..],
-        ),
-        (
-            "GET",
-            b"HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\nok",
-        ),
+        ("GET", &b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"[..]),
+        ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\nok"),
         ("HEAD", OK),
     ] {
-        let plan = with(
-            closed(responding(response), 2),
-            "request",
-            json!({"method": method}),
-        );
+        let plan = with(closed(responding(response), 2), "request", json!({"method": method}));
         let run = Run::of(&with_requests(plan, 20));
         run.assert_all_ok();
         assert!(connections(&run) >= 20, "a connection for each request");
@@ -107,10 +93,7 @@ fn request_that_says_close_is_the_last_of_its_connection() {
     let output = run_text(&with(plan, "pipeline", 2).to_string());
     let error = &records(&output.stdout)[0];
     let message = error["message"].as_str().unwrap();
-    assert!(
-        message.contains("beside a header Connection: close"),
-        "{message}"
-    );
+    assert!(message.contains("beside a header Connection: close"), "{message}");
 }
 
 /// Responds with 413 as soon as the head of a request has come, and reads no body.
@@ -159,9 +142,7 @@ fn response_of_an_overloaded_server_counts_though_it_read_no_request() {
 /// Responds to requests, and to a silence of 50 ms with 408. Counts these.
 fn timing_out(expired: &'static AtomicUsize) -> SocketAddr {
     server(move |mut stream| {
-        stream
-            .set_read_timeout(Some(Duration::from_millis(50)))
-            .unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         while read_request(&mut reader).is_some() {
             if stream.write_all(OK).is_err() {
@@ -184,21 +165,14 @@ fn status_408_on_an_idle_connection_is_no_response() {
     assert!(EXPIRED.load(Ordering::Relaxed) > 0);
     run.assert_all_ok();
     assert_eq!(run.summary()["status"], json!({"200": 8}));
-    assert_eq!(
-        run.events[0]["detail"],
-        "bytes on an idle connection; closed it"
-    );
+    assert_eq!(run.events[0]["detail"], "bytes on an idle connection; closed it");
 }
 
 #[test]
 fn body_until_close_ends_the_response() {
     let response = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end";
     let address = server(move |stream| respond(stream, response, 1));
-    let plan = with(
-        closed(address, 2),
-        "request",
-        json!({"headers": [["Connection", "close"]]}),
-    );
+    let plan = with(closed(address, 2), "request", json!({"headers": [["Connection", "close"]]}));
     let run = Run::of(&with_requests(plan, 20));
     run.assert_all_ok();
     assert_eq!(run.summary()["bytes"]["received_body"], 20 * 13);

@@ -51,15 +51,8 @@ fn response_while_stopped(is_stamped: bool) -> (f64, f64) {
         assert!(read_request(&mut reader).is_none());
     });
     let plan = with_requests(closed(address, 1), 1);
-    let plan = with(
-        with(plan, "timeout_s", 60.0),
-        "kernel_timestamps",
-        is_stamped,
-    );
-    let child = command()
-        .stdin(plan_file(&plan.to_string()))
-        .spawn()
-        .unwrap();
+    let plan = with(with(plan, "timeout_s", 60.0), "kernel_timestamps", is_stamped);
+    let child = command().stdin(plan_file(&plan.to_string())).spawn().unwrap();
     tell_pid.send(Pid::from_child(&child)).unwrap();
     let output = child.wait_with_output().unwrap();
     let run = Run::from_records(records(&output.stdout));

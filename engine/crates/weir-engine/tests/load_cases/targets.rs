@@ -51,9 +51,7 @@ fn of(plan: Value, urls: &[String]) -> Value {
 /// The counts of all targets, which must add up to those of the load.
 fn counts(run: &Run, key: &str) -> Vec<u64> {
     let targets = run.summary()["targets"].as_array().unwrap().iter();
-    let counts: Vec<u64> = targets
-        .map(|target| target[key].as_u64().unwrap())
-        .collect();
+    let counts: Vec<u64> = targets.map(|target| target[key].as_u64().unwrap()).collect();
     assert_eq!(counts.iter().sum::<u64>(), run.requests(key), "{key}");
     counts
 }
@@ -61,15 +59,9 @@ fn counts(run: &Run, key: &str) -> Vec<u64> {
 #[test]
 fn each_target_has_its_path_and_host() {
     let (first, second) = (responding_only("/one"), responding_only("/two?x=1"));
-    let urls = [
-        format!("http://{first}/one"),
-        format!("http://{second}/two?x=1"),
-    ];
-    for (key, value) in [
-        ("threads", json!(2)),
-        ("pipeline", json!(4)),
-        ("keep_alive", json!(true)),
-    ] {
+    let urls = [format!("http://{first}/one"), format!("http://{second}/two?x=1")];
+    for (key, value) in [("threads", json!(2)), ("pipeline", json!(4)), ("keep_alive", json!(true))]
+    {
         let plan = of(with(closed(first, 4), key, value), &urls);
         let run = Run::of(&plan);
         run.assert_all_ok();
@@ -119,10 +111,7 @@ fn what_one_target_does_is_its_own() {
     assert_eq!(failed[0], 0);
     assert!(failed[1..].iter().all(|&count| count > 0), "{failed:?}");
     let completed = counts(&run, "completed");
-    assert_eq!(
-        (completed[1], completed[2], completed[3]),
-        (failed[1], 0, 0)
-    );
+    assert_eq!((completed[1], completed[2], completed[3]), (failed[1], 0, 0));
     assert_eq!(counts(&run, "sent")[3], 0);
     let kinds: Vec<String> = run.errors().into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(kinds, ["check", "connect", "reset"]);
@@ -130,10 +119,7 @@ fn what_one_target_does_is_its_own() {
 
 #[test]
 fn failures_count_for_their_target() {
-    let urls = [
-        format!("http://{}/", responding(OK)),
-        format!("http://{}/", server(drop)),
-    ];
+    let urls = [format!("http://{}/", responding(OK)), format!("http://{}/", server(drop))];
     let plan = of(with(closed(nobody(), 2), "pipeline", 4), &urls);
     let run = Run::of(&plan);
     assert_eq!(counts(&run, "failed")[0], 0);
@@ -165,11 +151,7 @@ fn every_target_is_reached_from_every_address() {
         format!("http://{address}/")
     });
     let plan = of(closed(nobody(), 4), &urls);
-    let run = Run::of(&with(
-        plan,
-        "local_addresses",
-        vec!["127.0.0.2", "127.0.0.3"],
-    ));
+    let run = Run::of(&with(plan, "local_addresses", vec!["127.0.0.2", "127.0.0.3"]));
     run.assert_all_ok();
     assert_eq!(seen.lock().unwrap().len(), 4);
 }
@@ -194,9 +176,7 @@ fn targets_may_be_unix_sockets() {
             }
         });
     }
-    let urls = paths
-        .clone()
-        .map(|path| format!("unix:{}:/", path.display()));
+    let urls = paths.clone().map(|path| format!("unix:{}:/", path.display()));
     let run = Run::of(&of(closed(nobody(), 2), &urls));
     for path in paths {
         std::fs::remove_file(path).unwrap();

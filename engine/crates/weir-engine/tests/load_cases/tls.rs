@@ -39,17 +39,12 @@ impl Pki {
         let issuer = Issuer::new(params, key);
         std::fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
         for (who, names) in [
-            (
-                "server",
-                vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
-            ),
+            ("server", vec!["localhost".to_owned(), "127.0.0.1".to_owned()]),
             ("client", vec!["client".to_owned()]),
         ] {
             let key = KeyPair::generate().unwrap();
-            let certificate = CertificateParams::new(names)
-                .unwrap()
-                .signed_by(&key, &issuer)
-                .unwrap();
+            let certificate =
+                CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
             std::fs::write(folder.join(format!("{who}.pem")), certificate.pem()).unwrap();
             std::fs::write(folder.join(format!("{who}.key")), key.serialize_pem()).unwrap();
         }
@@ -79,9 +74,7 @@ impl Pki {
             builder.with_no_client_auth()
         };
         let key = PrivateKeyDer::from_pem_file(self.path("server.key")).unwrap();
-        let mut config = builder
-            .with_single_cert(vec![certificate("server.pem")], key)
-            .unwrap();
+        let mut config = builder.with_single_cert(vec![certificate("server.pem")], key).unwrap();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Arc::new(config)
     }
@@ -117,10 +110,7 @@ fn next_request(reader: &mut BufReader<Stream>) -> Option<String> {
 fn respond_ok(stream: Stream) {
     let mut reader = BufReader::new(stream);
     while next_request(&mut reader).is_some() {
-        assert_eq!(
-            reader.get_ref().conn.alpn_protocol(),
-            Some(&b"http/1.1"[..])
-        );
+        assert_eq!(reader.get_ref().conn.alpn_protocol(), Some(&b"http/1.1"[..]));
         if reader.get_mut().write_all(OK).is_err() {
             return;
         }
@@ -128,11 +118,7 @@ fn respond_ok(stream: Stream) {
 }
 
 fn https(address: SocketAddr, connections: usize, tls: Value) -> Value {
-    let plan = with(
-        closed(address, connections),
-        "target",
-        format!("https://{address}/"),
-    );
+    let plan = with(closed(address, connections), "target", format!("https://{address}/"));
     with(plan, "tls", tls)
 }
 
@@ -149,16 +135,10 @@ fn private_authority_is_trusted_on_request() {
     let run = Run::of(&https(address, 3, json!({"ca": pki.path("ca.pem")})));
     run.assert_all_ok();
     assert_eq!(run.hello["connected"], 3);
-    assert_eq!(
-        histogram(&run.end["histograms"]["tls_handshake_ns"]).len(),
-        3
-    );
+    assert_eq!(histogram(&run.end["histograms"]["tls_handshake_ns"]).len(), 3);
     assert!(run.summary()["tls_handshake_us"]["p50"].as_f64().unwrap() > 0.0);
     // Requests and responses are counted, not what they are wrapped in.
-    assert_eq!(
-        run.summary()["bytes"]["received"].as_u64().unwrap() % OK.len() as u64,
-        0
-    );
+    assert_eq!(run.summary()["bytes"]["received"].as_u64().unwrap() % OK.len() as u64, 0);
 }
 
 #[test]
@@ -180,15 +160,9 @@ fn tls_requests_are_logged_with_inner_bytes() {
     let (run, log) = request_log::logged(&plan);
     run.assert_all_ok();
     let ok = log.iter().filter(|entry| entry.status == 200);
-    assert!(
-        ok.clone()
-            .all(|entry| entry.received_bytes == OK.len() as u32)
-    );
+    assert!(ok.clone().all(|entry| entry.received_bytes == OK.len() as u32));
     let handshake_ns = run.summary()["tls_handshake_us"]["min"].as_f64().unwrap() * 1e3;
-    let made: Vec<i64> = ok
-        .map(|entry| entry.connect_ns)
-        .filter(|&ns| ns > 0)
-        .collect();
+    let made: Vec<i64> = ok.map(|entry| entry.connect_ns).filter(|&ns| ns > 0).collect();
     assert_eq!(made.len(), 2);
     assert!(made.iter().all(|&ns| ns as f64 >= handshake_ns));
 }
@@ -220,16 +194,10 @@ fn tls_records_byte_by_byte_are_read() {
             if !matches!(connection.read_tls(&mut stream), Ok(1..)) {
                 return;
             }
-            let plaintext = connection
-                .process_new_packets()
-                .unwrap()
-                .plaintext_bytes_to_read();
+            let plaintext = connection.process_new_packets().unwrap().plaintext_bytes_to_read();
             let begin = request.len();
             request.resize(begin + plaintext, 0);
-            connection
-                .reader()
-                .read_exact(&mut request[begin..])
-                .unwrap();
+            connection.reader().read_exact(&mut request[begin..]).unwrap();
             if request.ends_with(b"\r\n\r\n") {
                 request.clear();
                 connection.writer().write_all(OK).unwrap();
@@ -282,19 +250,15 @@ fn each_tls_target_has_its_server_name() {
     });
     let port = address.port();
     let mut plan = https(address, 4, json!({"ca": pki.path("ca.pem")}));
-    plan["targets"] = json!([
-        format!("https://127.0.0.1:{port}/"),
-        format!("https://localhost:{port}/")
-    ]);
+    plan["targets"] =
+        json!([format!("https://127.0.0.1:{port}/"), format!("https://localhost:{port}/")]);
     plan["address"] = address.to_string().into();
     plan.as_object_mut().unwrap().remove("target");
     let run = Run::of(&plan);
     run.assert_all_ok();
     let named = Some("localhost".to_owned());
-    let expected = [
-        (None, format!("Host: 127.0.0.1:{port}")),
-        (named, format!("Host: localhost:{port}")),
-    ];
+    let expected =
+        [(None, format!("Host: 127.0.0.1:{port}")), (named, format!("Host: localhost:{port}"))];
     assert_eq!(*names.lock().unwrap(), expected.into());
 }
 
@@ -309,21 +273,14 @@ fn large_bodies_pass_through_tls() {
             assert!(body.iter().all(|&byte| byte == b'x'));
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}\r\n\r\n");
             let stream = reader.get_mut();
-            if stream
-                .write_all(head.as_bytes())
-                .and_then(|()| stream.write_all(&body))
-                .is_err()
-            {
+            if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body)).is_err() {
                 return;
             }
         }
     });
     let plan = https(address, 2, json!({"ca": pki.path("ca.pem")}));
-    let plan = with(
-        plan,
-        "request",
-        json!({"method": "POST", "body": {"text": "x".repeat(LENGTH)}}),
-    );
+    let plan =
+        with(plan, "request", json!({"method": "POST", "body": {"text": "x".repeat(LENGTH)}}));
     let run = Run::of(&with(plan, "duration_s", 1.0));
     run.assert_all_ok();
     assert!(run.summary()["bytes"]["received"].as_u64().unwrap() >= LENGTH as u64);
@@ -350,10 +307,7 @@ fn response_until_close_needs_close_notify() {
     let cut = ending(false);
     cut.assert_only_error("reset");
     assert!(
-        cut.events[0]["detail"]
-            .as_str()
-            .unwrap()
-            .contains("without close_notify"),
+        cut.events[0]["detail"].as_str().unwrap().contains("without close_notify"),
         "{:?}",
         cut.events
     );
@@ -399,17 +353,10 @@ fn untrusted_server_exits_with_3() {
         json!({"ca": pki.path("ca.pem"), "server_name": "elsewhere.example"}),
     ));
     assert_eq!(code, 3);
-    assert!(
-        message.contains("is for another name: expected elsewhere.example"),
-        "{message}"
-    );
+    assert!(message.contains("is for another name: expected elsewhere.example"), "{message}");
     Run::of(&https(address, 2, json!({"insecure": true}))).assert_all_ok();
-    Run::of(&https(
-        address,
-        2,
-        json!({"ca": pki.path("ca.pem"), "server_name": "localhost"}),
-    ))
-    .assert_all_ok();
+    Run::of(&https(address, 2, json!({"ca": pki.path("ca.pem"), "server_name": "localhost"})))
+        .assert_all_ok();
 }
 
 #[test]
@@ -420,19 +367,13 @@ fn server_without_tls_exits_with_3() {
     });
     let (code, message) = refused(&https(plain, 2, json!({"insecure": true})));
     assert_eq!(code, 3);
-    assert!(
-        message.contains("does not speak TLS on this port"),
-        "{message}"
-    );
+    assert!(message.contains("does not speak TLS on this port"), "{message}");
     let silent = server(|mut stream| {
         let _ = stream.read(&mut [0; 4096]);
     });
     let (code, message) = refused(&https(silent, 2, json!({"insecure": true})));
     assert_eq!(code, 3);
-    assert!(
-        message.contains("closed the connection during the handshake"),
-        "{message}"
-    );
+    assert!(message.contains("closed the connection during the handshake"), "{message}");
 }
 
 #[test]
@@ -443,12 +384,7 @@ fn client_certificate_is_sent_on_request() {
     let without = Run::of(&https(address, 1, tls.clone()));
     let failed = without.errors();
     // The alert may be overtaken by the end of the connection.
-    assert!(
-        failed
-            .iter()
-            .all(|(kind, _)| kind == "connect" || kind == "reset"),
-        "{failed:?}"
-    );
+    assert!(failed.iter().all(|(kind, _)| kind == "connect" || kind == "reset"), "{failed:?}");
     assert_eq!(without.requests("ok"), 0);
     tls["certificate"] = pki.path("client.pem").into();
     tls["key"] = pki.path("client.key").into();
@@ -472,27 +408,17 @@ fn resumption_follows_the_plan() {
         let address = tls_server(pki.server_config(false), move |stream| {
             let mut reader = BufReader::new(stream);
             if next_request(&mut reader).is_some() {
-                seen.lock()
-                    .unwrap()
-                    .push(reader.get_ref().conn.handshake_kind().unwrap());
+                seen.lock().unwrap().push(reader.get_ref().conn.handshake_kind().unwrap());
                 let stream = reader.get_mut();
                 let _ = stream.write_all(OK);
                 stream.conn.send_close_notify();
                 let _ = stream.flush();
             }
         });
-        let plan = https(
-            address,
-            2,
-            json!({"ca": pki.path("ca.pem"), "resumption": resumption}),
-        );
+        let plan = https(address, 2, json!({"ca": pki.path("ca.pem"), "resumption": resumption}));
         Run::of(&with(plan, "keep_alive", false)).assert_all_ok();
-        let resumed = kinds
-            .lock()
-            .unwrap()
-            .iter()
-            .filter(|&&kind| kind == HandshakeKind::Resumed)
-            .count();
+        let resumed =
+            kinds.lock().unwrap().iter().filter(|&&kind| kind == HandshakeKind::Resumed).count();
         assert_eq!(resumed > 0, resumption, "{resumed}");
     }
 }

@@ -34,10 +34,7 @@ fn localhost_is_also_the_other_loopback_address() {
     let run = Run::of(&with(closed(address, 2), "target", target));
     assert!(run.requests("ok") > 0);
     let note = run.events[0]["detail"].as_str().unwrap();
-    assert!(
-        note.starts_with("localhost: connections go to [::1]:"),
-        "{note}"
-    );
+    assert!(note.starts_with("localhost: connections go to [::1]:"), "{note}");
 }
 
 /// Servers on both loopback addresses with one port, and the connections that each has had. `None` without IPv6.
@@ -81,11 +78,7 @@ fn with_all_addresses_connections_take_them_in_turn() {
         let notes = run.events.iter().filter(|event| event["kind"] == "address");
         let notes: Vec<&str> = notes.filter_map(|note| note["detail"].as_str()).collect();
         assert_eq!(notes.len(), usize::from(all), "{notes:?}");
-        assert!(
-            notes
-                .iter()
-                .all(|note| note.contains("127.0.0.1:") && note.contains("[::1]:"))
-        );
+        assert!(notes.iter().all(|note| note.contains("127.0.0.1:") && note.contains("[::1]:")));
     }
 }
 
@@ -183,15 +176,10 @@ fn without_keep_alive_vanished_server_fails_requests() {
     std::thread::spawn(move || drop(listener.accept().unwrap()));
     let run = Run::of(&with(open(address, 2, 200.0), "keep_alive", false));
     let errors = run.errors();
-    assert!(
-        errors.iter().any(|(kind, _)| kind == "connect"),
-        "{errors:?}"
-    );
+    assert!(errors.iter().any(|(kind, _)| kind == "connect"), "{errors:?}");
     // Those that the kernel had connected when the listener was closed, and nobody had accepted, are reset.
     assert!(
-        errors
-            .iter()
-            .all(|(kind, _)| ["connect", "reset"].contains(&kind.as_str())),
+        errors.iter().all(|(kind, _)| ["connect", "reset"].contains(&kind.as_str())),
         "{errors:?}"
     );
     assert_eq!(run.requests("ok"), 0);
@@ -201,11 +189,8 @@ fn without_keep_alive_vanished_server_fails_requests() {
 
 #[test]
 fn unix_socket_by_url_or_key() {
-    let path = std::env::temp_dir().join(format!(
-        "weir-load-{}-{}",
-        std::process::id(),
-        crate::BACKEND
-    ));
+    let path =
+        std::env::temp_dir().join(format!("weir-load-{}-{}", std::process::id(), crate::BACKEND));
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let heads = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&heads);
@@ -227,16 +212,10 @@ fn unix_socket_by_url_or_key() {
     let target = format!("unix:{}:/a?b=c", path.display());
     Run::of(&with(closed(any, 2), "target", target)).assert_all_ok();
     let head = heads.lock().unwrap().pop().unwrap();
-    assert!(
-        head.starts_with("GET /a?b=c HTTP/1.1\r\nHost: localhost\r\n"),
-        "{head}"
-    );
+    assert!(head.starts_with("GET /a?b=c HTTP/1.1\r\nHost: localhost\r\n"), "{head}");
     Run::of(&with(closed(any, 2), "unix", path.to_str().unwrap())).assert_all_ok();
     let head = heads.lock().unwrap().pop().unwrap();
-    assert!(
-        head.starts_with("GET / HTTP/1.1\r\nHost: 127.0.0.1:1\r\n"),
-        "{head}"
-    );
+    assert!(head.starts_with("GET / HTTP/1.1\r\nHost: 127.0.0.1:1\r\n"), "{head}");
     std::fs::remove_file(&path).unwrap();
     let gone = run_text(&with(closed(any, 2), "unix", path.to_str().unwrap()).to_string());
     assert_eq!(gone.status.code(), Some(3));
@@ -252,11 +231,7 @@ fn local_addresses_are_used_in_turn() {
         seen.lock().unwrap().push(stream.peer_addr().unwrap().ip());
         respond(stream, OK, u64::MAX);
     });
-    let plan = with(
-        closed(address, 4),
-        "local_addresses",
-        json!(["127.0.0.2", "127.0.0.3"]),
-    );
+    let plan = with(closed(address, 4), "local_addresses", json!(["127.0.0.2", "127.0.0.3"]));
     Run::of(&plan).assert_all_ok();
     let mut peers = peers.lock().unwrap().clone();
     peers.sort();
@@ -265,17 +240,8 @@ fn local_addresses_are_used_in_turn() {
     let foreign = run_text(&with(plan, "local_addresses", json!(["192.0.2.1"])).to_string());
     assert_eq!(foreign.status.code(), Some(3));
     let error = &records(&foreign.stdout)[0];
-    assert!(
-        error["message"]
-            .as_str()
-            .unwrap()
-            .contains("address not available"),
-        "{error}"
-    );
-    assert!(
-        error["hint"].as_str().unwrap().contains("local_addresses"),
-        "{error}"
-    );
+    assert!(error["message"].as_str().unwrap().contains("address not available"), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("local_addresses"), "{error}");
 }
 
 #[test]
@@ -296,9 +262,5 @@ fn redirects_are_mentioned_and_not_followed() {
         "{} responses were redirects, which weir does not follow",
         run.requests("completed")
     );
-    assert!(
-        run.summary()["verdict"]["reasons"]
-            .to_string()
-            .contains(&reason)
-    );
+    assert!(run.summary()["verdict"]["reasons"].to_string().contains(&reason));
 }

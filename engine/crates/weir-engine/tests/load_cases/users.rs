@@ -16,10 +16,7 @@ fn users(load: Value) -> Value {
 }
 
 fn due(run: &Run) -> Vec<u64> {
-    run.intervals
-        .iter()
-        .map(|interval| interval["due"].as_u64().unwrap())
-        .collect()
+    run.intervals.iter().map(|interval| interval["due"].as_u64().unwrap()).collect()
 }
 
 /// The verdict may blame a busy machine for lag, but not the load for sending less than was asked for.
@@ -39,10 +36,7 @@ fn ramped_users_send_their_loops() {
     assert_eq!(run.hello["connected"], 1);
     let lasted_s = run.summary()["duration_s"].as_f64().unwrap();
     assert!((0.4975..5.0).contains(&lasted_s), "{lasted_s}");
-    assert_eq!(
-        run.summary()["fairness"],
-        json!({"min": 5, "median": 5.0, "max": 5})
-    );
+    assert_eq!(run.summary()["fairness"], json!({"min": 5, "median": 5.0, "max": 5}));
 }
 
 /// Whether the verdict blames the ramp.
@@ -73,9 +67,7 @@ fn long_staying_ramp_is_no_limit() {
     run.assert_all_ok();
     assert_eq!(run.requests("ok"), 20);
     assert!(!is_capped(&run), "{}", run.summary()["verdict"]);
-    assert!(!is_capped(&Run::of(&users(
-        json!({"users": 4, "loops": 5})
-    ))));
+    assert!(!is_capped(&Run::of(&users(json!({"users": 4, "loops": 5})))));
 }
 
 #[test]
@@ -173,10 +165,7 @@ fn thinking_user_reconnects_for_its_request() {
     let run = Run::of(&plan);
     run.assert_all_ok();
     assert_eq!(run.requests("ok"), 8);
-    assert_eq!(
-        histogram(&run.end["histograms"]["connect_time_ns"]).len(),
-        8
-    );
+    assert_eq!(histogram(&run.end["histograms"]["connect_time_ns"]).len(), 8);
 }
 
 #[test]
@@ -260,10 +249,7 @@ fn load_until_failure_reports_its_results() {
     assert!(until["mean_response_time_us"].as_f64().unwrap() > 0.0);
     run.assert_valid();
     let reasons = run.summary()["verdict"]["reasons"].to_string();
-    assert!(
-        reasons.contains("ended at the first failure, as asked"),
-        "{reasons}"
-    );
+    assert!(reasons.contains("ended at the first failure, as asked"), "{reasons}");
 }
 
 #[test]
@@ -273,10 +259,7 @@ fn a_load_that_meets_no_failure_says_so() {
     assert_eq!(run.end["stopped"], "duration");
     let until = &run.summary()["until_failure"];
     assert_eq!(until["requests_before"], run.requests("ok"));
-    assert_eq!(
-        (&until["at_s"], &until["kind"]),
-        (&Value::Null, &Value::Null)
-    );
+    assert_eq!((&until["at_s"], &until["kind"]), (&Value::Null, &Value::Null));
     let plain = Run::of(&closed(responding(OK), 2));
     assert_eq!(plain.summary()["until_failure"], Value::Null);
 }
@@ -291,10 +274,7 @@ fn slowest_requests_have_time_lines() {
         .iter()
         .map(|request| us(request, "last_byte_us") - us(request, "intended_us"))
         .collect();
-    assert!(
-        times.windows(2).all(|pair| pair[0] >= pair[1] - 1e-6),
-        "{times:?}"
-    );
+    assert!(times.windows(2).all(|pair| pair[0] >= pair[1] - 1e-6), "{times:?}");
     let max = run.summary()["response_time_us"]["max"].as_f64().unwrap();
     assert!((times[0] / max - 1.0).abs() < 0.001, "{} {max}", times[0]);
     for request in slowest {
@@ -314,10 +294,7 @@ fn unanswered_requests_make_lower_bounds() {
     });
     let run = Run::of(&with(open(address, 5, 100.0), "timeout_s", 10.0));
     let reasons = run.summary()["verdict"]["reasons"].to_string();
-    assert!(
-        reasons.contains("p50 and above are lower bounds"),
-        "{reasons}"
-    );
+    assert!(reasons.contains("p50 and above are lower bounds"), "{reasons}");
 }
 
 #[test]
@@ -340,9 +317,6 @@ fn connections_that_were_served_unevenly_show() {
     let run = Run::of(&closed(address, 3));
     let fairness = &run.summary()["fairness"];
     let of = |key: &str| fairness[key].as_f64().unwrap();
-    assert!(
-        of("min") <= of("median") && of("median") < 10.0,
-        "{fairness}"
-    );
+    assert!(of("min") <= of("median") && of("median") < 10.0, "{fairness}");
     assert!(of("max") > 10.0 * of("median"), "{fairness}");
 }

@@ -107,10 +107,7 @@ pub fn with_requests(plan: Value, requests: impl Into<Value>) -> Value {
 
 pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir-engine"));
-    command
-        .arg("load")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.arg("load").stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -126,18 +123,11 @@ pub fn plan_file(plan: &str) -> std::fs::File {
 fn tempfile() -> std::fs::File {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let name = format!(
-        "weir-load-{}-{}",
-        std::process::id(),
-        NUMBER.fetch_add(1, Ordering::Relaxed)
-    );
+    let name =
+        format!("weir-load-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let path = std::env::temp_dir().join(name);
-    let file = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .unwrap();
+    let file =
+        std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
     std::fs::remove_file(path).unwrap();
     file
 }
@@ -191,11 +181,7 @@ impl Run {
 
     fn once(plan: &Value) -> Self {
         let output = run_text(&plan.to_string());
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stdout)
-        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         Self::from_records(records(&output.stdout))
     }
 
@@ -214,11 +200,7 @@ impl Run {
 
     pub fn from_records(records: Vec<Value>) -> Self {
         let of = |kind: &str| -> Vec<Value> {
-            records
-                .iter()
-                .filter(|record| record["record"] == kind)
-                .cloned()
-                .collect()
+            records.iter().filter(|record| record["record"] == kind).cloned().collect()
         };
         assert_eq!(records.first().unwrap()["record"], "hello");
         assert_eq!(records.last().unwrap()["record"], "end");
@@ -246,9 +228,7 @@ impl Run {
     /// The failed requests, by kind, of which there are any.
     pub fn errors(&self) -> Vec<(String, u64)> {
         let errors = self.summary()["errors"].as_object().unwrap();
-        let counted = errors
-            .iter()
-            .map(|(kind, count)| (kind.clone(), count.as_u64().unwrap()));
+        let counted = errors.iter().map(|(kind, count)| (kind.clone(), count.as_u64().unwrap()));
         counted.filter(|(_, count)| *count > 0).collect()
     }
 
@@ -288,10 +268,7 @@ impl Run {
     pub fn assert_validity(&self, expected: &str) {
         let verdict = &self.summary()["verdict"];
         let kinds = verdict["kinds"].as_array().unwrap();
-        assert!(
-            self.validity() == expected || kinds.contains(&json!("stalled")),
-            "{verdict}"
-        );
+        assert!(self.validity() == expected || kinds.contains(&json!("stalled")), "{verdict}");
     }
 
     fn check_identities(&self) {
@@ -300,17 +277,11 @@ impl Run {
             count("intended"),
             count("ok") + count("failed") + count("unanswered") + count("unsent")
         );
-        assert_eq!(
-            count("failed"),
-            self.errors().iter().map(|(_, count)| count).sum::<u64>()
-        );
+        assert_eq!(count("failed"), self.errors().iter().map(|(_, count)| count).sum::<u64>());
         let check = self.summary()["errors"]["check"].as_u64().unwrap();
         assert_eq!(count("completed"), count("ok") + check);
         let statuses = self.summary()["status"].as_object().unwrap().values();
-        assert_eq!(
-            statuses.map(|count| count.as_u64().unwrap()).sum::<u64>(),
-            count("completed")
-        );
+        assert_eq!(statuses.map(|count| count.as_u64().unwrap()).sum::<u64>(), count("completed"));
         let duration_s = self.summary()["duration_s"].as_f64().unwrap();
         let throughput = self.summary()["throughput_rps"].as_f64().unwrap();
         assert!((throughput * duration_s - count("completed") as f64).abs() < 1e-3);
@@ -326,10 +297,7 @@ impl Run {
 
     fn check_intervals(&self, duration_s: f64) {
         let sum = |key: &str| {
-            self.intervals
-                .iter()
-                .map(|interval| interval[key].as_u64().unwrap())
-                .sum::<u64>()
+            self.intervals.iter().map(|interval| interval[key].as_u64().unwrap()).sum::<u64>()
         };
         assert_eq!(sum("due"), self.requests("intended"));
         for key in ["sent", "completed", "ok", "failed"] {
@@ -357,12 +325,7 @@ impl Run {
     fn check_histograms(&self) {
         let ages = histogram(&self.end["histograms"]["unanswered_age_ns"]);
         assert_eq!(ages.len(), self.requests("unanswered"));
-        for clock in [
-            "response_time",
-            "service_time",
-            "schedule_lag",
-            "time_to_first_byte",
-        ] {
+        for clock in ["response_time", "service_time", "schedule_lag", "time_to_first_byte"] {
             let histogram = histogram(&self.end["histograms"][format!("{clock}_ns")]);
             assert_eq!(histogram.len(), self.requests("completed"), "{clock}");
             let p50 = self.summary()[format!("{clock}_us")]["p50"].as_f64();
@@ -375,10 +338,7 @@ impl Run {
 }
 
 pub fn histogram(encoded: &Value) -> Histogram<u64> {
-    let bytes = base64::engine::general_purpose::STANDARD
-        .decode(encoded.as_str().unwrap())
-        .unwrap();
-    Deserializer::new()
-        .deserialize(&mut bytes.as_slice())
-        .unwrap()
+    let bytes =
+        base64::engine::general_purpose::STANDARD.decode(encoded.as_str().unwrap()).unwrap();
+    Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
 }

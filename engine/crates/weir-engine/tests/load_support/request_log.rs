@@ -63,11 +63,7 @@ pub fn logged(plan: &Value) -> (Run, Vec<Entry>) {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!(
-        "weir-log-{}-{}-{number}",
-        std::process::id(),
-        crate::BACKEND
-    );
+    let name = format!("weir-log-{}-{}-{number}", std::process::id(), crate::BACKEND);
     let path = std::env::temp_dir().join(name);
     // What was there before is not kept.
     std::fs::write(&path, [1; 100]).unwrap();
@@ -87,10 +83,7 @@ fn check(run: &Run, log: &[Entry]) {
     for (outcome, kind) in (1..).zip(["connect", "timeout", "reset", "protocol", "check"]) {
         assert_eq!(of(outcome), run.summary()["errors"][kind], "{kind}");
     }
-    assert_eq!(
-        log.len() as u64,
-        run.requests("intended") - run.requests("unsent")
-    );
+    assert_eq!(log.len() as u64, run.requests("intended") - run.requests("unsent"));
     let sum = |of: fn(&Entry) -> u32| log.iter().map(|entry| u64::from(of(entry))).sum::<u64>();
     let bytes = &run.summary()["bytes"];
     assert_eq!(sum(|entry| entry.sent_bytes), bytes["sent"]);
@@ -100,18 +93,11 @@ fn check(run: &Run, log: &[Entry]) {
     for entry in log.iter().filter(|entry| entry.status > 0) {
         *statuses.entry(entry.status.to_string()).or_insert(0u64) += 1;
     }
-    assert_eq!(
-        serde_json::to_value(statuses).unwrap(),
-        run.summary()["status"]
-    );
+    assert_eq!(serde_json::to_value(statuses).unwrap(), run.summary()["status"]);
     for entry in log {
         assert_eq!(entry.zero, 0);
-        let moments = [
-            entry.intended_ns,
-            entry.written_ns,
-            entry.first_byte_ns,
-            entry.last_byte_ns,
-        ];
+        let moments =
+            [entry.intended_ns, entry.written_ns, entry.first_byte_ns, entry.last_byte_ns];
         let came: Vec<i64> = moments.into_iter().filter(|&at| at >= 0).collect();
         assert!(came.is_sorted(), "{entry:?}");
         let is_whole = entry.last_byte_ns >= 0;

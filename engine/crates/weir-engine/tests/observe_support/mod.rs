@@ -18,9 +18,7 @@ impl SchedulerTrace {
     /// None where the kernel offers none to this user.
     pub fn start() -> Option<Self> {
         fs::create_dir(INSTANCE).ok()?;
-        let trace = Self {
-            folder: PathBuf::from(INSTANCE),
-        };
+        let trace = Self { folder: PathBuf::from(INSTANCE) };
         trace.set("tracing_cpumask", "1")?;
         trace.set("buffer_size_kb", &BUFFER_KIB.to_string())?;
         for event in EVENTS {
@@ -34,10 +32,7 @@ impl SchedulerTrace {
     pub fn waits_us(&self, waiter: &str, holder: &str) -> Vec<f64> {
         self.set("tracing_on", "0").unwrap();
         let stats = fs::read_to_string(self.folder.join("per_cpu/cpu0/stats")).unwrap();
-        assert!(
-            stats.contains("\noverrun: 0\n"),
-            "events were lost: {stats}"
-        );
+        assert!(stats.contains("\noverrun: 0\n"), "events were lost: {stats}");
         let text = fs::read_to_string(self.folder.join("per_cpu/cpu0/trace")).unwrap();
         waits_us(&text, waiter, holder)
     }
@@ -111,9 +106,7 @@ fn wait_for_the_cpu_counts_from_the_wakeup() {
         b-2 [000] d..2. 10.000250: sched_switch: prev_comm=observe prev_pid=2 prev_prio=1 prev_state=S ==> next_comm=load-0 next_pid=1\n\
         a-1 [000] d..2. 10.000300: sched_switch: prev_comm=load-0 prev_pid=1 prev_prio=1 prev_state=S ==> next_comm=other next_pid=3\n\
         c-3 [000] d..2. 10.000400: sched_switch: prev_comm=other prev_pid=3 prev_prio=1 prev_state=S ==> next_comm=load-0 next_pid=1\n";
-    let found: Vec<i64> = waits_us(text, "load-0", "observe")
-        .iter()
-        .map(|wait| wait.round() as i64)
-        .collect();
+    let found: Vec<i64> =
+        waits_us(text, "load-0", "observe").iter().map(|wait| wait.round() as i64).collect();
     assert_eq!(found, [20, 50]);
 }

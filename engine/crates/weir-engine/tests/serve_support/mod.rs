@@ -25,9 +25,7 @@ impl Server {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let record: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(record["record"], "listening");
         let address = record["address"].as_str().unwrap().to_owned();
@@ -37,9 +35,7 @@ impl Server {
     /// A connection on which nobody waits for ever.
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         stream
     }
 
