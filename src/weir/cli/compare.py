@@ -124,7 +124,7 @@ def compare(
         Option("--warmup", metavar="TIME", help="Warm-up of each trial. Default: until steady, but 1 s to 10 s."),
     ] = None,
     precision: Annotated[
-        str, Option("--precision", help="End when the interval of the throughput ratio is ± this share.")
+        str, Option("--precision", help="End when the ratio of the sides is known to ± this share.")
     ] = "5%",
     budget: Annotated[
         str | None,

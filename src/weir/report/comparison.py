@@ -13,7 +13,7 @@ from rich.text import Text
 from weir.findings import RunFindings
 from weir.findings.compare import describe_basis
 from weir.findings.formatting import ratio_text
-from weir.findings.metrics import CPU, MEMORY, P50, P99, READY, THROUGHPUT
+from weir.findings.metrics import BY_KEY, CPU, MEMORY, P50, P99, READY, THROUGHPUT
 from weir.findings.point_types import Comparison, Point, StackFindings
 from weir.model.sanitize import sanitize
 from weir.report.number_format import TABLE_METRICS, value_text
@@ -21,6 +21,8 @@ from weir.report.number_format import TABLE_METRICS, value_text
 _TITLES = {
     THROUGHPUT: "requests/s", P50: "p50", P99: "p99", CPU: "CPU per request", MEMORY: "memory", READY: "start-up",
 }  # fmt: skip
+_PHRASES = {THROUGHPUT: ("answers", "as many requests as"), P50: ("takes", "as long for the median response as")}
+"""Verb and object of the answer's sentence for each possible metric of the answer."""
 _HEADINGS = ("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s")
 _BAR_WIDTH = 31
 _MAX_REASONS = 3
@@ -40,33 +42,42 @@ class RatioLine:
 
 
 def summarize(findings: RunFindings) -> str:
-    """Returns a sentence that compares each side's throughput with the first side's throughput."""
-    found = [one for point in findings.points[:1] for one in point.comparisons if one.metric == THROUGHPUT]
+    """Returns a sentence that compares each side with the first side on the metric of the answer."""
+    found = [one for point in findings.points[:1] for one in point.comparisons if one.metric == point.answer_metric]
     found = [one for one in found if one.ratio is not None]
     if not found:
         return findings.answer.sentence
-    parts = [_compare_side(findings.points[0], one) for one in sorted(found, key=lambda one: -(one.ratio or 0))]
-    return f"{'; '.join(parts)}. ({describe_basis(found[0])})"
+    point, sign = findings.points[0], _sign(findings.points[0])
+    parts = [_compare_side(point, one) for one in sorted(found, key=lambda one: -sign * (one.ratio or 0))]
+    where = "" if point.answer_metric == THROUGHPUT else f"With {point.load}, "
+    return f"{where}{'; '.join(parts)}. ({describe_basis(found[0])})"
+
+
+def _sign(point: Point) -> int:
+    """Returns 1 if a higher value of the answer's metric is better, otherwise -1."""
+    return 1 if BY_KEY[point.answer_metric].higher_is_better else -1
 
 
 def _compare_side(point: Point, found: Comparison) -> str:
     assert found.ratio is not None
     one, other, ratio = found.name, found.against_name, found.ratio
     value, interval = ratio_text(ratio, found.low, found.high)
+    verb, amount = _PHRASES[found.metric]
     if not _is_narrow(found):
-        return f"{one} answers {value}× as many requests as {other}: no narrow interval yet"
+        return f"{one} {verb} {value}× {amount} {other}: no narrow interval yet"
     if found.outcome in ("same", "undecided"):
-        return f"{one} and {other} cannot be told apart: {value} ({interval})"
+        what = "" if found.metric == THROUGHPUT else f" on {BY_KEY[found.metric].title}"
+        return f"{one} and {other} cannot be told apart{what}: {value} ({interval})"
     ends = (found.low, found.high)
     cpu = point.comparison(found.label, CPU)
     cpu_ratio = cpu.ratio if cpu is not None else None
-    if ratio < 1:
+    if (ratio - 1) * _sign(point) < 0:
         one, other = other, one
         inverse = [1 / end if end else None for end in reversed(ends)]
         value, interval = ratio_text(1 / ratio, *inverse)
         cpu_ratio = 1 / cpu_ratio if cpu_ratio else None
     cost = f", with {ratio_text(cpu_ratio, None, None)[0]}× the CPU per request" if cpu_ratio else ""
-    return f"{one} answers {value}× ({interval}) as many requests as {other}{cost}"
+    return f"{one} {verb} {value}× ({interval}) {amount} {other}{cost}"
 
 
 def _is_narrow(found: Comparison) -> bool:
@@ -89,9 +100,9 @@ def list_ratios(findings: RunFindings) -> Iterator[RatioLine]:
 
 
 def _rank(point: Point) -> list[StackFindings]:
-    """Returns the sides from the highest to the lowest throughput, without the A/A copy."""
+    """Returns the sides from the best to the worst on the metric of the answer, without the A/A copy."""
     sides = [stack for stack in point.stacks if stack.arm == "main"]
-    return sorted(sides, key=lambda stack: -(stack.measure(THROUGHPUT).value or 0.0))
+    return sorted(sides, key=lambda stack: -_sign(point) * (stack.measure(point.answer_metric).value or 0.0))
 
 
 def render_comparison(run: RunFindings) -> RenderableType:
@@ -115,9 +126,10 @@ def render_comparison(run: RunFindings) -> RenderableType:
 
 
 def render_so_far(run: RunFindings) -> RenderableType:
-    """Returns the interim result while a comparison runs: a sentence, and a bar for each ratio of throughput."""
+    """Returns the interim result while a comparison runs: a sentence, and a bar for each ratio of its metric."""
     findings: RunFindings = sanitize(run)
-    lines = [line for line in list_ratios(findings) if line.metric == _TITLES[THROUGHPUT]]
+    wanted = [_TITLES[point.answer_metric] for point in findings.points[:1]]
+    lines = [line for line in list_ratios(findings) if line.metric in wanted]
     scale = _choose_scale([line.comparison for line in lines])
     table = _table("", Column("", justify="right"), "")
     for line in lines:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import tomli_w
 
-from weir.load_spec import DEFAULT_CONNECTIONS, LoadSpec
+from weir.load_spec import DEFAULT_CONNECTIONS, FLAG_NAMES, LoadSpec
 from weir.model.errors import UsageError
 from weir.model.load import Profile
 from weir.parsing import write_profile
@@ -164,11 +164,15 @@ def write_study(
     """
     first = sides[0].name
     name = workload or WORKLOAD
+    titles = " or ".join(side.title for side in sides)
+    # A load that limits the throughput shows a difference only in the response times.
+    is_limited = spec.to_load(FLAG_NAMES).limits_throughput
+    width_of = {"width_of": "response_time_us.p50"} if is_limited else {}
     most_s = max(warmups_s.values())
     content: dict[str, Any] = {
         "schema": 1,
         "title": " and ".join(side.title for side in sides),
-        "question": f"Which has the higher throughput: {' or '.join(side.title for side in sides)}?",
+        "question": f"Which has the {'shorter response time' if is_limited else 'higher throughput'}: {titles}?",
         "matrix": {"stacks": [side.name for side in sides], "workloads": [name], **choose_amount(spec)},
         "load": write_load_table(spec),
         "method": {
@@ -176,7 +180,7 @@ def write_study(
             "seed": spec.seed or 1,
         },
         "scales": {
-            "quick": {"method": {"width": precision, "budget_s": budget_s}},
+            "quick": {"method": {"width": precision, "budget_s": budget_s, **width_of}},
             "evidence": {"method": {"blocks": EVIDENCE_BLOCKS}, "load": {"duration_s": EVIDENCE_S}},
         },
     }  # fmt: skip
