@@ -126,18 +126,18 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         (["sanic", "flask-gunicorn"], 2, ["--workload: missing, expected a workload that sanic serves"]),
         ([server("good"), "--env", "A=1,2"], 2, ["--env: found no command"]),
         ([server("good"), server("slow"), "--fail-if", "speed<1"], 2, ["--fail-if: found 'speed<1'", "throughput, p50"]),
-        ([server("good"), server("slow"), "--cpus", "0"], 2, ["--cpus: found in a comparison"]),
-        ([server("good"), server("slow"), "--user", "a:b"], 2, ["--user: found in a comparison"]),
+        ([server("good"), server("slow"), "--cpus", "0"], 2, ["No such option: --cpus"]),
+        ([server("good"), server("slow"), "--poisson"], 2, ["--poisson: found without -R/--rate", "weir compare --help"]),
         (["'", server("slow")], 2, ["expected a valid shell command"]),
         ([server("good"), server("slow"), "--watch", "1"], 2, ["expected a process id for each URL (0)"]),
         (["--git", "main", "--", "x"], 2, ["--git: found 1 commits"]),
-        (["https://localhost/", server("good")], 2, ["URL: found https://localhost/, expected http://"]),
+        ([server("good"), server("slow"), "--insecure"], 2, ["--insecure: found without HTTPS, expected --https"]),
         ([server("good"), server("slow"), "-m", "POST", "-b", "{{x}}"], 2, ["body: found", "--scenario FILE"]),
         ([server("good"), server("slow"), "--save", "none/study.toml"], 2, ["--save: found none/study.toml"]),
     ],
     ids=[
         "ends", "listens elsewhere", "no program", "listens nowhere", "other answers", "no server", "one side", "no workload", "no command",
-        "unknown metric", "CPUs", "password", "open quote", "no URL", "one commit", "TLS", "placeholder", "no folder",
+        "unknown metric", "CPUs", "no rate", "open quote", "no URL", "one commit", "TLS", "placeholder", "no folder",
     ],
 )  # fmt: skip
 def test_a_side_that_fails_is_told_with_the_next_command(

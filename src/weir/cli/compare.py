@@ -22,7 +22,7 @@ from weir.generators.scripted.tools import SCRIPT_TOOLS
 from weir.host import Host
 from weir.lab.answer_comparison import SideCheck, check_sides, find_difference
 from weir.lab.study_run import RunSetup, build_stack, determine_exit_code, run_build_command, start
-from weir.load_spec import FLAG_NAMES, LoadSpec, read_flags
+from weir.load_spec import SETTINGS, LoadSpec, read_flags
 from weir.model.errors import ExitCode, TargetError, UsageError
 from weir.parsing import parse_duration
 from weir.paths import find_free_folder
@@ -36,11 +36,12 @@ if TYPE_CHECKING:
     from weir.findings import RunFindings
 
 _COMMAND_WORD = "--command-word"
-_NOT_IN_COMPARISONS = frozenset(
-    {"threads", "cpus", "connect_to", "bind", "user", *(name for name in FLAG_NAMES if name.startswith("tls_"))}
-)
-"""Settings of `weir load` that comparisons reject: studies have no such keys, or the values are secret."""
+_REQUEST_SETTINGS = {"method", "headers", "body", "seed"}
+"""Settings of `weir load` that a comparison writes into another table than `[load]` and `[matrix]`."""
 _DURATION_S = 1.5
+_MAX_USUAL_S = 15.0
+_MEDIAN_REQUESTS = 250
+"""Number of requests in a trial that is enough for a median. At a low rate, the usual load is longer for this reason."""
 _SCRIPT_DURATION_S = 5.0
 """Longest load of a script. Programs such as JMeter need some seconds until they reach their full rate."""
 _SECONDS_A_SIDE = 60.0
@@ -64,7 +65,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-@options.with_load_settings()
+@options.with_load_settings(*(name for name, one in SETTINGS.items() if one.key or name in _REQUEST_SETTINGS))
 def compare(
     given: dict[str, Any],
     sides: Annotated[
@@ -100,6 +101,9 @@ def compare(
     path: Annotated[
         str | None, Option("--path", help="Path and query of the request. Default: the path of the URLs, or /.")
     ] = None,
+    https: Annotated[
+        bool, Option("--https", help="The servers of the commands speak HTTPS. See also --cacert and --insecure.")
+    ] = False,
     watch: Annotated[
         str | None,
         Option("--watch", metavar="PID,PID", help="Process id of the server of each URL, to measure CPU and memory."),
@@ -166,12 +170,15 @@ def compare(
     if len(named) < 2:
         raise UsageError(f"SIDE: found {len(named)}, expected two or more servers to compare", hint=_HELP)
     _check_workload(workload, named, path)
-    spec = _choose_load(given, choose_path(named, path), _DURATION_S if script is None else _SCRIPT_DURATION_S)
+    is_https = https or any(side.text.startswith("https://") for side in named)
+    url = f"{'https' if is_https else 'http'}://server{choose_path(named, path)}"
+    spec = _choose_load(given, url, _DURATION_S if script is None else _SCRIPT_DURATION_S)
     settings: dict[str, Any] = {
         "precision": options.read_flag("--precision", options.parse_percent, precision),
         "budget_s": _SECONDS_A_SIDE * len(named) if budget is None else options.read_flag("--budget", parse_duration, budget),
         "ready": {"path": ready, "timeout_s": options.read_flag("--ready-timeout", parse_duration, ready_timeout)},
         "workload": workload,
+        "scheme": "https" if https else "http",
         "script": script and (_choose_tool(script[0]), _find_script(script[1])),
     }  # fmt: skip
     warmup_s = None if warmup is None else options.read_flag("--warmup", parse_duration, warmup)
@@ -326,14 +333,18 @@ def _find_script(text: str) -> str:
     return shlex.quote(str(Path(path).absolute())) + space + arguments
 
 
-def _choose_load(given: Mapping[str, Any], path: str, usual_s: float) -> LoadSpec:
+def _choose_load(given: Mapping[str, Any], url: str, usual_s: float) -> LoadSpec:
     """Returns the load of each trial. Raises UsageError if a comparison does not support an option."""
-    spec = read_flags((f"http://server{path}",), given)
-    defaults = LoadSpec(urls=spec.urls)
-    for name, flag in FLAG_NAMES.items():
-        if name in _NOT_IN_COMPARISONS and getattr(spec, name) != getattr(defaults, name):
-            raise UsageError(f"{flag}: found in a comparison, expected only other options", hint=_HELP)
-    spec.to_plan()
+    spec = read_flags((url,), given)
+    tls = [SETTINGS[name].flags for name, value in given.items() if name.startswith("tls_") and value]
+    if tls and url.startswith("http:"):
+        raise UsageError(f"{tls[0]}: found without HTTPS, expected --https, or URLs with https://", hint=_HELP)
+    try:
+        limit_rps = spec.to_plan().load.limit_rps
+    except UsageError as error:
+        raise UsageError(error.message, hint=_HELP) from None
+    if limit_rps is not None:
+        usual_s = max(usual_s, min(_MEDIAN_REQUESTS / limit_rps, _MAX_USUAL_S))
     for problem in list_request_obstacles(spec):
         raise UsageError(problem, hint="describe such requests in a file for --scenario FILE")
     profile = spec.users if spec.rate_rps is None else spec.rate_rps
@@ -410,17 +421,26 @@ def _read_condition(text: str) -> _Condition:
 
 def _judge(findings: "RunFindings", conditions: Sequence[_Condition]) -> ExitCode:
     """Prints for each side whether each condition is true. Returns the exit code."""
+    from weir.findings.formatting import ratio_text
+    from weir.findings.metrics import BY_KEY
+    from weir.stats import SAMPLES_BEYOND
+
     codes = []
     compared = findings.points[0].comparisons if findings.points else ()
     for condition, found in itertools.product(conditions, compared):
         if found.metric != condition.metric:
             continue
+        value = "not measured"
+        if found.ratio is not None:
+            value = "{} ({})".format(*ratio_text(found.ratio, found.low, found.high)).removesuffix(" ()")
+        elif quantile := BY_KEY[found.metric].quantile:
+            value += f", because a trial needs {SAMPLES_BEYOND / (1 - quantile):,.0f} requests: use a longer --duration"
         if found.low is None or found.high is None or found.low <= condition.bound <= found.high:
             verdict, code = "inconclusive", ExitCode.NOT_VALID
         elif (found.high < condition.bound) == condition.is_below:
             verdict, code = "true", ExitCode.MISSED
         else:
             verdict, code = "false", ExitCode.DONE
-        say(f"{condition.text}: {verdict} for {found.name}")
+        say(f"{condition.text}: {verdict} for {found.name}: {value}")
         codes.append(code)
     return ExitCode.MISSED if ExitCode.MISSED in codes else max(codes, default=ExitCode.DONE)

@@ -12,11 +12,12 @@ from rich.text import Text
 
 from weir.findings import RunFindings
 from weir.findings.compare import describe_basis
-from weir.findings.formatting import ratio_text
+from weir.findings.formatting import listed, ratio_text
 from weir.findings.metrics import BY_KEY, CPU, MEMORY, P50, P99, READY, THROUGHPUT
 from weir.findings.point_types import Comparison, Point, StackFindings
 from weir.model.sanitize import sanitize
 from weir.report.number_format import TABLE_METRICS, value_text
+from weir.stats import SAMPLES_BEYOND
 
 _TITLES = {
     THROUGHPUT: "requests/s", P50: "p50", P99: "p99", CPU: "CPU per request", MEMORY: "memory", READY: "start-up",
@@ -140,9 +141,15 @@ def render_so_far(run: RunFindings) -> RenderableType:
 
 def list_notes(findings: RunFindings) -> Iterator[str]:
     """Yields notes: each side's bottleneck, the noise, reasons to doubt the result, and the measurement to do next."""
+    held_back: dict[str, list[str]] = {}
     for one in findings.bottlenecks:
-        held_back = "no resource that weir observed is full" if one.kind == "unknown" else f"the limit is {one.what}"
-        yield f"{one.name}: {held_back}."
+        limit = "no resource that weir observed is full" if one.kind == "unknown" else f"the limit is {one.what}"
+        held_back.setdefault(limit, []).append(one.name)
+    for limit, names in held_back.items():
+        yield f"{listed(names)}: {limit}."
+    sides = [side for point in findings.points[:1] for side in _rank(point)]
+    if names := [side.name for side in sides if side.evidence.used and side.measure(P99).value is None]:
+        yield f"{listed(names)}: p99 needs {SAMPLES_BEYOND * 100:,} requests: use a longer --duration."
     copies = findings.identical_copies
     if copies is not None and copies.sentence:
         yield f"Noise: {copies.sentence}"

@@ -112,6 +112,7 @@ class PlannedCell:
             expected_status=None if has_steps else (self.workload.answer.status,),
             targets=targets,
             script=self.script,
+            tls=self.load.to_tls(KEY_NAMES) if request.target.startswith("https:") else None,
             **self.load.plan_options | own,
         )
 

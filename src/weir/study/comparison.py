@@ -57,11 +57,8 @@ class Side:
 
 
 def parse_side(text: str) -> Side:
-    """Returns the side that an argument of the command line names. Raises UsageError for an https URL."""
-    if text.startswith("https://"):
-        problem = f"URL: found {text}, expected http://: weir does not compare servers through TLS"
-        raise UsageError(problem, hint=f"to load one server through TLS: weir load {text}")
-    if text.startswith("http://"):
+    """Returns the side that an argument of the command line names."""
+    if text.startswith(("http://", "https://")):
         return Side(text, "url")
     match = _STACK.fullmatch(text)
     if match is not None and match[1] in {path.parent.name for path in list_manifest_files()}:
@@ -148,6 +145,7 @@ def write_study(
     budget_s: float,
     ready: Mapping[str, Any],
     script: tuple[str, str] | None = None,
+    scheme: str = "http",
 ) -> str:
     """Returns the TOML text of a study that compares the sides under a load.
 
@@ -161,12 +159,13 @@ def write_study(
         budget_s: maximum time of all trials together.
         ready: the table `ready` of each server that weir starts.
         script: the tool that makes the load, and its script with arguments. None: weir's engine makes the load.
+        scheme: scheme of the URLs of each server that weir starts.
     """
     first = sides[0].name
     name = workload or WORKLOAD
     titles = " or ".join(side.title for side in sides)
     # A load that limits the throughput shows a difference only in the response times.
-    is_limited = spec.to_load(FLAG_NAMES).limits_throughput
+    is_limited = spec.to_load(FLAG_NAMES).limit_rps is not None
     width_of = {"width_of": "response_time_us.p50"} if is_limited else {}
     most_s = max(warmups_s.values())
     content: dict[str, Any] = {
@@ -193,6 +192,7 @@ def write_study(
         elif side.kind == "command":
             table = {"command": side.text, "folder": side.folder, "serves": [name], **title}
             table |= {"env": dict(side.env)} if side.env else {}
+            table |= {"scheme": scheme} if scheme != "http" else {}
             content.setdefault("server", {})[side.name] = table | ({"ready": dict(ready)} if ready else {})
     if script is not None:
         content["matrix"]["generators"], content["load"]["script"] = [script[0]], script[1]
