@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import SERVER, StartWeir, Weir
+from tests.end_to_end.test_load_transport import make_certificates
 from weir.model.errors import ExitCode
 from weir.store import RunReader
 
@@ -69,6 +70,19 @@ def test_urls_are_compared_and_their_processes_observed(weir: Weir, serve: Serve
     found = json.loads(done.stdout)
     (ratio,) = [one["ratio"] for one in found["points"][0]["comparisons"] if one["metric"] == "throughput_rps"]
     assert ratio > 2
+
+
+@pytest.mark.needs("openssl")
+def test_commands_that_speak_https_are_compared(tmp_path: Path, weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_certificates(tmp_path)
+    monkeypatch.setenv("SERVER_TLS", str(tmp_path))
+    done = weir("compare", server("good"), server("slowest"), *SHORT, "--https", "--cacert", "ca.pem")
+    assert done.returncode == 0, done.stderr
+    assert "server.py good answers " in done.stdout
+    untrusted = weir("compare", server("good"), server("slowest"), *SHORT, *PATIENT, "--https", "--out", "untrusted")
+    assert untrusted.returncode == 3, untrusted.stderr
+    assert "server.py good: no connection" in untrusted.stderr
+    assert "certificate is not trusted" in untrusted.stderr
 
 
 def test_each_value_of_a_variable_is_a_side(weir: Weir) -> None:
@@ -133,11 +147,12 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         (["--git", "main", "--", "x"], 2, ["--git: found 1 commits"]),
         ([server("good"), server("slow"), "--insecure"], 2, ["--insecure: found without HTTPS, expected --https"]),
         ([server("good"), server("slow"), "-m", "POST", "-b", "{{x}}"], 2, ["body: found", "--scenario FILE"]),
+        ([server("good"), server("slow"), "--json", "-", "--md", "-"], 2, ["--md: found - together with --json -"]),
         ([server("good"), server("slow"), "--save", "none/study.toml"], 2, ["--save: found none/study.toml"]),
     ],
     ids=[
         "ends", "listens elsewhere", "no program", "listens nowhere", "other answers", "no server", "one side", "no workload", "no command",
-        "unknown metric", "CPUs", "no rate", "open quote", "no URL", "one commit", "TLS", "placeholder", "no folder",
+        "unknown metric", "CPUs", "no rate", "open quote", "no URL", "one commit", "TLS", "placeholder", "both on one stream", "no folder",
     ],
 )  # fmt: skip
 def test_a_side_that_fails_is_told_with_the_next_command(
@@ -157,7 +172,9 @@ def test_ctrl_c_prints_what_is_known_and_leaves_nothing_running(tmp_path: Path, 
         if line.startswith("after block 2"):
             break
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert "kept: weir report " in err
+    assert err.endswith("weir: interrupted\n")
     assert "server.py good" in out
     assert not [line for line in list_command_lines() if str(SERVER) in line and str(tmp_path) in line]

@@ -164,6 +164,8 @@ def compare(
     """
     conditions = [_read_condition(text) for text in fail_if or ()]
     _check_writable({"--save": save, "--json": json_, "--md": md, "--html": html})
+    if json_ == md == "-":
+        raise UsageError("--md: found - together with --json -, expected a file for one of them", hint=_HELP)
     tell = teller(quiet=quiet)
     given_sides = _collect_sides(sides or [], words, git=git, build=build, env=env or [], tell=tell)
     named = name_sides(_add_pids(given_sides, watch))
@@ -183,12 +185,14 @@ def compare(
     }  # fmt: skip
     warmup_s = None if warmup is None else options.read_flag("--warmup", parse_duration, warmup)
     folder = out or find_free_folder(Path("runs"), "compare")
+    file = folder / RUN_FILE_NAME
+    if file.exists():
+        raise UsageError(f"--out: found a run in {folder}, expected none", hint=f"weir report {folder}")
 
     def write(answer: Mapping[str, Any], warmups_s: Mapping[str, float]) -> Study:
         text = write_study(named, spec, answer=answer, warmups_s=warmups_s, **settings)
         return parse_study(Path(f"{folder.name}.toml").absolute(), text, tomllib.loads(text), QUICK)
 
-    file = folder / RUN_FILE_NAME
     with closing(CompareProgress(file, settings["budget_s"], tell, live=at_terminal() and not quiet)) as progress:
         checks = check_sides(
             write({}, {side.name: 0.0 for side in named}),
@@ -196,7 +200,7 @@ def compare(
             warmup_s=warmup_s,
             on_step=progress.on_step,
         )
-        _tell_checks(checks, progress.tell)
+        _tell_checks(checks, progress.tell, is_watched=watch is not None)
         study = write(
             {} if workload else _choose_answer(checks, spec, any_answer=any_answer),
             {label: check.warmup_s for label, check in checks.items()},
@@ -210,6 +214,7 @@ def compare(
             progress.close()
             if file.is_file():
                 _print_answer(file, json_=json_, md=md, html=html)
+                say(f"kept: weir report {folder}")
             raise
     findings = _print_answer(file, json_=json_, md=md, html=html)
     if save is not None:
@@ -370,10 +375,12 @@ def _choose_answer(checks: Mapping[str, SideCheck], spec: LoadSpec, *, any_answe
     return {"status": first.status}
 
 
-def _tell_checks(checks: Mapping[str, SideCheck], tell: Any) -> None:
+def _tell_checks(checks: Mapping[str, SideCheck], tell: Any, *, is_watched: bool) -> None:
     for check in checks.values():
         started = "" if check.ready_s is None else f"ready after {check.ready_s:.2f} s, "
         tell(f"weir: {check.answer.title}: {started}warmed up for {check.warmup_s:.1f} s in each trial")
+        if check.ready_s is None and not is_watched:
+            tell(f"weir: {check.answer.title}: add --watch PID,PID to measure CPU time and memory")
         for problem in check.problems:
             tell(f"weir: {check.answer.title}: {problem}")
 
@@ -432,7 +439,8 @@ def _judge(findings: "RunFindings", conditions: Sequence[_Condition]) -> ExitCod
             continue
         value = "not measured"
         if found.ratio is not None:
-            value = "{} ({})".format(*ratio_text(found.ratio, found.low, found.high)).removesuffix(" ()")
+            ratio, interval = ratio_text(found.ratio, found.low, found.high)
+            value = f"{ratio} ({interval or 'no interval'})"
         elif quantile := BY_KEY[found.metric].quantile:
             value += f", because a trial needs {SAMPLES_BEYOND / (1 - quantile):,.0f} requests: use a longer --duration"
         if found.low is None or found.high is None or found.low <= condition.bound <= found.high:

@@ -155,6 +155,8 @@ def list_notes(findings: RunFindings) -> Iterator[str]:
         yield f"Noise: {copies.sentence}"
     for reason in findings.answer.reasons[:_MAX_REASONS]:
         yield f"Suspect: {reason}"
+    if findings.stopped is not None and findings.stopped.rule != "width":
+        yield f"Ended: {findings.stopped.text}."
     if findings.answer.would_change:
         yield f"Next: {findings.answer.would_change}"
 
