@@ -18,6 +18,7 @@ from typer.core import TyperCommand
 from weir.cli import options
 from weir.cli.compare_progress import CompareProgress
 from weir.cli.output import at_terminal, say, stdout, teller, write_json
+from weir.generators.registry import get_tool
 from weir.generators.scripted.tools import SCRIPT_TOOLS
 from weir.host import Host
 from weir.lab.answer_comparison import SideCheck, check_sides, find_difference
@@ -38,10 +39,12 @@ if TYPE_CHECKING:
 _COMMAND_WORD = "--command-word"
 _REQUEST_SETTINGS = {"method", "headers", "body", "seed"}
 """Settings of `weir load` that a comparison writes into another table than `[load]` and `[matrix]`."""
+_SCRIPT_SETTINGS = {"connections", "users", "duration_s", "timeout_s"}
+"""Settings that a script receives, or that the check of the responses needs."""
 _DURATION_S = 1.5
 _MAX_USUAL_S = 15.0
-_MEDIAN_REQUESTS = 250
-"""Number of requests in a trial that is enough for a median. At a low rate, the usual load is longer for this reason."""
+_MEDIAN_REQUESTS, _P99_REQUESTS = 250, 12_000
+"""Numbers of requests in a trial that are enough for a median and for p99. The usual load of a slow server is longer."""
 _SCRIPT_DURATION_S = 5.0
 """Longest load of a script. Programs such as JMeter need some seconds until they reach their full rate."""
 _SECONDS_A_SIDE = 60.0
@@ -162,7 +165,7 @@ def compare(
 
     Example: weir compare 'gunicorn -b {host}:{port} app:app' 'uvicorn --host {host} --port {port} asgi:app'
     """
-    conditions = [_read_condition(text) for text in fail_if or ()]
+    conditions = [read_condition(text) for text in fail_if or ()]
     _check_writable({"--save": save, "--json": json_, "--md": md, "--html": html})
     if json_ == md == "-":
         raise UsageError("--md: found - together with --json -, expected a file for one of them", hint=_HELP)
@@ -174,14 +177,14 @@ def compare(
     _check_workload(workload, named, path)
     is_https = https or any(side.text.startswith("https://") for side in named)
     url = f"{'https' if is_https else 'http'}://server{choose_path(named, path)}"
-    spec = _choose_load(given, url, _DURATION_S if script is None else _SCRIPT_DURATION_S)
+    spec = _choose_load(given, url)
     settings: dict[str, Any] = {
         "precision": options.read_flag("--precision", options.parse_percent, precision),
         "budget_s": _SECONDS_A_SIDE * len(named) if budget is None else options.read_flag("--budget", parse_duration, budget),
         "ready": {"path": ready, "timeout_s": options.read_flag("--ready-timeout", parse_duration, ready_timeout)},
         "workload": workload,
         "scheme": "https" if https else "http",
-        "script": script and (_choose_tool(script[0]), _find_script(script[1])),
+        "script": script and _prepare_script(*script, given, tell),
     }  # fmt: skip
     warmup_s = None if warmup is None else options.read_flag("--warmup", parse_duration, warmup)
     folder = out or find_free_folder(Path("runs"), "compare")
@@ -189,13 +192,14 @@ def compare(
     if file.exists():
         raise UsageError(f"--out: found a run in {folder}, expected none", hint=f"weir report {folder}")
 
-    def write(answer: Mapping[str, Any], warmups_s: Mapping[str, float]) -> Study:
-        text = write_study(named, spec, answer=answer, warmups_s=warmups_s, **settings)
+    def write(answer: Mapping[str, Any], warmups_s: Mapping[str, float], usual_s: float) -> Study:
+        load = replace(spec, duration_s=spec.duration_s or usual_s)
+        text = write_study(named, load, answer=answer, warmups_s=warmups_s, **settings)
         return parse_study(Path(f"{folder.name}.toml").absolute(), text, tomllib.loads(text), QUICK)
 
     with closing(CompareProgress(file, settings["budget_s"], tell, live=at_terminal() and not quiet)) as progress:
         checks = check_sides(
-            write({}, {side.name: 0.0 for side in named}),
+            write({}, {side.name: 0.0 for side in named}, _DURATION_S),
             lambda host, stack: build_stack(host, stack, progress.on_step),
             warmup_s=warmup_s,
             on_step=progress.on_step,
@@ -204,6 +208,7 @@ def compare(
         study = write(
             {} if workload else _choose_answer(checks, spec, any_answer=any_answer),
             {label: check.warmup_s for label, check in checks.items()},
+            _SCRIPT_DURATION_S if script else choose_duration(checks, conditions),
         )
         _check_budget(study, settings["budget_s"])
         if save is not None:
@@ -324,37 +329,45 @@ def _check_workload(workload: str | None, sides: Sequence[Side], path: str | Non
         )
 
 
-def _choose_tool(name: str) -> str:
+def _prepare_script(name: str, text: str, given: Mapping[str, Any], tell: Any) -> tuple[str, str]:
+    """Returns the tool, and the script with an absolute path and its arguments. Installs the tool if it is missing.
+    Raises UsageError if the tool or the script does not exist, or if an option has no effect on a script."""
     if name not in SCRIPT_TOOLS:
         raise UsageError(f"--with: found {name!r}, expected one of {', '.join(SCRIPT_TOOLS)}", hint=_HELP)
-    return name
-
-
-def _find_script(text: str) -> str:
-    """Returns the script with an absolute path, and its arguments. Raises UsageError if the script does not exist."""
     path, space, arguments = text.partition(" ")
     if not Path(path).is_file():
         raise UsageError(f"--with: {path}: found no such file, expected a JMeter plan, k6 script or locustfile")
-    return shlex.quote(str(Path(path).absolute())) + space + arguments
+    for setting, value in given.items():
+        if value and setting not in _SCRIPT_SETTINGS | _REQUEST_SETTINGS:
+            problem = f"{SETTINGS[setting].flags}: found together with --with, expected this setting in {path}"
+            raise UsageError(problem, hint="-c, --users and -d work with a script")
+    get_tool(name).install(tell)
+    return name, shlex.quote(str(Path(path).absolute())) + space + arguments
 
 
-def _choose_load(given: Mapping[str, Any], url: str, usual_s: float) -> LoadSpec:
-    """Returns the load of each trial. Raises UsageError if a comparison does not support an option."""
+def _choose_load(given: Mapping[str, Any], url: str) -> LoadSpec:
+    """Returns the load of each trial, without a duration if the user gave none. Raises UsageError if a comparison does
+    not support an option."""
     spec = read_flags((url,), given)
     tls = [SETTINGS[name].flags for name, value in given.items() if name.startswith("tls_") and value]
     if tls and url.startswith("http:"):
         raise UsageError(f"{tls[0]}: found without HTTPS, expected --https, or URLs with https://", hint=_HELP)
     try:
-        limit_rps = spec.to_plan().load.limit_rps
+        spec.to_plan()
     except UsageError as error:
         raise UsageError(error.message, hint=_HELP) from None
-    if limit_rps is not None:
-        usual_s = max(usual_s, min(_MEDIAN_REQUESTS / limit_rps, _MAX_USUAL_S))
     for problem in list_request_obstacles(spec):
         raise UsageError(problem, hint="describe such requests in a file for --scenario FILE")
     profile = spec.users if spec.rate_rps is None else spec.rate_rps
     length_s = profile[-1][0] if isinstance(profile, tuple) else None
-    return replace(spec, duration_s=spec.duration_s or length_s or usual_s)
+    return replace(spec, duration_s=spec.duration_s or length_s)
+
+
+def choose_duration(checks: Mapping[str, SideCheck], conditions: Sequence["Condition"]) -> float:
+    """Returns seconds in which the slowest side responds to enough requests for the percentiles, from 1.5 to 15."""
+    needed = _P99_REQUESTS if any(one.metric == _METRICS["p99"] for one in conditions) else _MEDIAN_REQUESTS
+    slowest_rps = min(check.throughput_rps for check in checks.values())
+    return min(max(_DURATION_S, round(needed / max(slowest_rps, 1.0), 1)), _MAX_USUAL_S)
 
 
 def _choose_answer(checks: Mapping[str, SideCheck], spec: LoadSpec, *, any_answer: bool) -> dict[str, Any]:
@@ -409,7 +422,7 @@ def _print_answer(file: Path, *, json_: str | None, md: str | None, html: Path |
 
 
 @dataclass(frozen=True, slots=True)
-class _Condition:
+class Condition:
     """A condition on a side's ratio to the first side. The comparison fails if the condition is true."""
 
     text: str
@@ -418,15 +431,16 @@ class _Condition:
     bound: float
 
 
-def _read_condition(text: str) -> _Condition:
+def read_condition(text: str) -> Condition:
+    """Returns the condition in a value of `--fail-if`. Raises UsageError if the text has another form."""
     match = re.fullmatch(r"\s*(\w+)\s*([<>])\s*(\d+(?:\.\d+)?)\s*", text)
     if match is None or match[1] not in _METRICS:
         found = f"--fail-if: found {text!r}, expected a metric and a ratio such as 'throughput<0.95'"
         raise UsageError(found, hint=f"use one of these metrics: {', '.join(_METRICS)}")
-    return _Condition(text.strip(), _METRICS[match[1]], match[2] == "<", float(match[3]))
+    return Condition(text.strip(), _METRICS[match[1]], match[2] == "<", float(match[3]))
 
 
-def _judge(findings: "RunFindings", conditions: Sequence[_Condition]) -> ExitCode:
+def _judge(findings: "RunFindings", conditions: Sequence[Condition]) -> ExitCode:
     """Prints for each side whether each condition is true. Returns the exit code."""
     from weir.findings.formatting import ratio_text
     from weir.findings.metrics import BY_KEY

@@ -112,7 +112,7 @@ def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) 
 def choose_answer_metric(load: Load, comparisons: Sequence[Comparison]) -> str:
     """Returns the metric of the answer at a point: see `Point.answer_metric`."""
     differ = any(found.outcome in ("more", "less") for found in _measured(comparisons))
-    return P50 if load.limit_rps is not None and not differ and _measured(comparisons, P50) else THROUGHPUT
+    return P50 if load.limits_throughput and not differ and _measured(comparisons, P50) else THROUGHPUT
 
 
 def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Comparison], metric: str) -> str:

@@ -64,6 +64,8 @@ class SideCheck:
     answer: SideAnswer
     ready_s: float | None
     warmup_s: float
+    throughput_rps: float
+    """Throughput of the warm-up, in responses per second."""
     problems: tuple[str, ...]
     """Sentences about problems when weir stopped the side's processes."""
 
@@ -92,9 +94,9 @@ def check_sides(
             ) as (_, running):
                 request = planned.request(running.base_url)
                 answer = _ask(planned, request)
-                length_s = _warm_up(planned, request, placed.load, warmup_s)
+                length_s, rate_rps = _warm_up(planned, request, placed.load, warmup_s)
             problems = tuple(problem for ended in running.ended for problem in find_exit_problems(ended))
-            found[label] = SideCheck(answer, running.ready_s, length_s, problems)
+            found[label] = SideCheck(answer, running.ready_s, length_s, rate_rps, problems)
     return found
 
 
@@ -128,9 +130,11 @@ def _shorten(body: bytes) -> str:
     )
 
 
-def _warm_up(planned: PlannedCell, request: Request, cpus: tuple[int, ...], wanted_s: float | None) -> float:
-    """Loads a side for `wanted_s` seconds; None: until its throughput is steady, for 1 s to 10 s. Returns the duration.
-    Raises TargetError without a response."""
+def _warm_up(
+    planned: PlannedCell, request: Request, cpus: tuple[int, ...], wanted_s: float | None
+) -> tuple[float, float]:
+    """Loads a side for `wanted_s` seconds; None: until its throughput is steady, for 1 s to 10 s. Returns the duration
+    and the throughput. Raises TargetError without a response."""
     title = planned.stack.title or planned.stack.label
     length_s = _MAX_WARMUP_S if wanted_s is None else wanted_s
     plan = planned.plan(request, targets=(), duration_s=length_s, interval_s=_WARMUP_INTERVAL_S, cpus=cpus)
@@ -145,9 +149,9 @@ def _warm_up(planned: PlannedCell, request: Request, cpus: tuple[int, ...], want
         why = next(iter(summary.verdict.reasons), f"{summary.requests.failed:,} requests failed")
         raise TargetError(f"{title}: no response under load: {why}")
     if wanted_s is not None:
-        return wanted_s
+        return wanted_s, summary.throughput_rps
     intervals = max(0, len(throughput.completed) - _STEADY_INTERVALS)
-    return max(_MIN_WARMUP_S, intervals * _WARMUP_INTERVAL_S)
+    return max(_MIN_WARMUP_S, intervals * _WARMUP_INTERVAL_S), summary.throughput_rps
 
 
 class Throughput(LoadObserver):

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 PLAN_SCHEMA = 1
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
@@ -89,10 +89,9 @@ class ClosedLoad:
     """Minimum time from the intended start of a user's request to the intended start of the user's next request."""
 
     @property
-    def limit_rps(self) -> float | None:
-        """The highest throughput that pauses allow. None without pauses."""
-        pause_s = max(self.pace_s or 0.0, self.think.mean_s if self.think is not None else 0.0)
-        return self.connections / pause_s if pause_s else None
+    def limits_throughput(self) -> bool:
+        """Whether pauses limit the throughput, so that a faster server may show the same throughput."""
+        return self.think is not None or self.pace_s is not None
 
     @property
     def connections(self) -> int:
@@ -134,11 +133,8 @@ class OpenLoad:
     arrivals: Arrivals = "constant"
     session: Session | None = None
     """The requests of each arrival. None if each arrival is a single request."""
-
-    @property
-    def limit_rps(self) -> float:
-        """The highest throughput of the load, in requests per second."""
-        return highest(self.rate_rps) * (1 if self.session is None else self.session.requests)
+    limits_throughput: ClassVar[bool] = True
+    """Whether the load limits the throughput, so that a faster server may show the same throughput."""
 
     @property
     def label(self) -> str:

@@ -156,7 +156,7 @@ def list_notes(findings: RunFindings) -> Iterator[str]:
     for reason in findings.answer.reasons[:_MAX_REASONS]:
         yield f"Suspect: {reason}"
     if findings.stopped is not None and findings.stopped.rule != "width":
-        yield f"Ended: {findings.stopped.text}."
+        yield f"Ended: {findings.stopped.text.partition(';')[0]}."
     if findings.answer.would_change:
         yield f"Next: {findings.answer.would_change}"
 

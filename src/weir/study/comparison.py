@@ -165,7 +165,7 @@ def write_study(
     name = workload or WORKLOAD
     titles = " or ".join(side.title for side in sides)
     # A load that limits the throughput shows a difference only in the response times.
-    is_limited = spec.to_load(FLAG_NAMES).limit_rps is not None
+    is_limited = spec.to_load(FLAG_NAMES).limits_throughput
     width_of = {"width_of": "response_time_us.p50"} if is_limited else {}
     most_s = max(warmups_s.values())
     content: dict[str, Any] = {
