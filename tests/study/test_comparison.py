@@ -43,11 +43,20 @@ def study_of(sides: list[Side], spec: LoadSpec, scale: str = "quick", **settings
         ("sanic", "stack"),
         ("sanic --port {port}", "command"),
         ("./run.sh {port}", "command"),
-        ("no-such-stack", "command"),
+        ("sh", "command"),
     ],
 )
 def test_a_side_is_a_url_a_stack_or_else_a_command(text: str, kind: str) -> None:
     assert parse_side(text).kind == kind
+
+
+def test_a_word_that_is_neither_a_stack_nor_a_program_is_rejected_with_a_similar_stack() -> None:
+    with pytest.raises(UsageError, match="expected a command, a URL or a stack") as raised:
+        parse_side("flask-gunicon")
+    assert raised.value.hint == "did you mean flask-gunicorn?"
+    with pytest.raises(UsageError) as raised:
+        parse_side("no-such-stack")
+    assert raised.value.hint == "weir stacks list"
 
 
 def test_a_side_is_called_by_its_program_or_by_the_script_that_an_interpreter_runs() -> None:

@@ -2,8 +2,10 @@
 
 import re
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -57,12 +59,17 @@ class Side:
 
 
 def parse_side(text: str) -> Side:
-    """Returns the side that an argument of the command line names."""
+    """Returns the side that an argument of the command line names. Raises UsageError for an unknown word."""
     if text.startswith(("http://", "https://")):
         return Side(text, "url")
     match = _STACK.fullmatch(text)
-    if match is not None and match[1] in {path.parent.name for path in list_manifest_files()}:
+    stacks = [path.parent.name for path in list_manifest_files()]
+    if match is not None and match[1] in stacks:
         return Side(text, "stack")
+    if match is not None and shutil.which(text) is None:
+        known = get_close_matches(match[1], stacks, 1)
+        hint = f"did you mean {known[0]}?" if known else "weir stacks list"
+        raise UsageError(f"SIDE: found {text!r}, expected a command, a URL or a stack of weir", hint=hint)
     return Side(text, "command")
 
 
