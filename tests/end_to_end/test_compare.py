@@ -138,6 +138,7 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         (["http://127.0.0.1:9/", server("good")], 3, ["127.0.0.1:9", "weir load http://127.0.0.1:9/"]),
         ([server("good")], 2, ["SIDE: found 1, expected two or more"]),
         (["sanic", "flask-gunicorn"], 2, ["--workload: missing, expected a workload that sanic serves"]),
+        (["sanic", "flask-gunicorn", "--workload", "no"], 2, ["--workload: found 'no', expected one of cpu, echo, "]),
         ([server("good"), "--env", "A=1,2"], 2, ["--env: found no command"]),
         ([server("good"), server("slow"), "--fail-if", "speed<1"], 2, ["--fail-if: found 'speed<1'", "throughput, p50"]),
         ([server("good"), server("slow"), "--cpus", "0"], 2, ["No such option: --cpus"]),
@@ -151,8 +152,9 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         ([server("good"), server("slow"), "--save", "none/study.toml"], 2, ["--save: found none/study.toml"]),
     ],
     ids=[
-        "ends", "listens elsewhere", "no program", "listens nowhere", "other answers", "no server", "one side", "no workload", "no command",
-        "unknown metric", "CPUs", "no rate", "open quote", "no URL", "one commit", "TLS", "placeholder", "both on one stream", "no folder",
+        "ends", "listens elsewhere", "no program", "listens nowhere", "other answers", "no server", "one side", "no workload",
+        "unknown workload", "no command", "unknown metric", "CPUs", "no rate", "open quote", "no URL", "one commit", "TLS",
+        "placeholder", "both on one stream", "no folder",
     ],
 )  # fmt: skip
 def test_a_side_that_fails_is_told_with_the_next_command(

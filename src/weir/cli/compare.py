@@ -32,6 +32,7 @@ from weir.store import RUN_FILE_NAME, RunReader
 from weir.study.comparison import Side, choose_path, name_sides, parse_side, write_study
 from weir.study.load import list_request_obstacles
 from weir.study.study import QUICK, Study, parse_study
+from weir.toml_file import list_data_files
 
 if TYPE_CHECKING:
     from weir.findings import RunFindings
@@ -191,41 +192,48 @@ def compare(
     file = folder / RUN_FILE_NAME
     if file.exists():
         raise UsageError(f"--out: found a run in {folder}, expected none", hint=f"weir report {folder}")
+    study_file = Path(f"{folder.name}.toml").absolute()
 
     def write(answer: Mapping[str, Any], warmups_s: Mapping[str, float], usual_s: float) -> Study:
         load = replace(spec, duration_s=spec.duration_s or usual_s)
         text = write_study(named, load, answer=answer, warmups_s=warmups_s, **settings)
-        return parse_study(Path(f"{folder.name}.toml").absolute(), text, tomllib.loads(text), QUICK)
+        return parse_study(study_file, text, tomllib.loads(text), QUICK)
 
-    with closing(CompareProgress(file, settings["budget_s"], tell, live=at_terminal() and not quiet)) as progress:
-        checks = check_sides(
-            write({}, {side.name: 0.0 for side in named}, _DURATION_S),
-            lambda host, stack: build_stack(host, stack, progress.on_step),
-            warmup_s=warmup_s,
-            on_step=progress.on_step,
-        )
-        _tell_checks(checks, progress.tell, is_watched=watch is not None)
-        study = write(
-            {} if workload else _choose_answer(checks, spec, any_answer=any_answer),
-            {label: check.warmup_s for label, check in checks.items()},
-            _SCRIPT_DURATION_S if script else choose_duration(checks, conditions),
-        )
-        _check_budget(study, settings["budget_s"])
-        if save is not None:
-            save.write_text(study.text)
-        try:
-            start(study, folder, RunSetup(progress, checked=checks), command=shlex.join(["weir", *sys.argv[1:]]))
-        except KeyboardInterrupt:
-            progress.close()
-            if file.is_file():
-                _print_answer(file, json_=json_, md=md, html=html)
-                say(f"kept: weir report {folder}")
-            raise
+    try:
+        with closing(CompareProgress(file, settings["budget_s"], tell, live=at_terminal() and not quiet)) as progress:
+            checks = check_sides(
+                write({}, {side.name: 0.0 for side in named}, _DURATION_S),
+                lambda host, stack: build_stack(host, stack, progress.on_step),
+                warmup_s=warmup_s,
+                on_step=progress.on_step,
+            )
+            _tell_checks(checks, progress.tell, is_watched=watch is not None)
+            study = write(
+                {} if workload else _choose_answer(checks, spec, any_answer=any_answer),
+                {label: check.warmup_s for label, check in checks.items()},
+                _SCRIPT_DURATION_S if script else choose_duration(checks, conditions),
+            )
+            _check_budget(study, settings["budget_s"])
+            if save is not None:
+                save.write_text(study.text)
+            try:
+                start(study, folder, RunSetup(progress, checked=checks), command=shlex.join(["weir", *sys.argv[1:]]))
+            except KeyboardInterrupt:
+                progress.close()
+                if file.is_file():
+                    _print_answer(file, json_=json_, md=md, html=html)
+                    say(f"kept: weir report {folder}")
+                raise
+    except UsageError as error:
+        # The user did not write the study that these messages name.
+        raise UsageError(error.message.replace(f"{study_file}: ", ""), hint=error.hint) from None
     findings = _print_answer(file, json_=json_, md=md, html=html)
     if save is not None:
         say(f"saved: weir run {save} --scale evidence")
     say(f"kept: weir report {folder}")
-    code = _judge(findings, conditions) or determine_exit_code(file)
+    code = _judge(findings, conditions)
+    if not code and (code := determine_exit_code(file)):
+        say(f"weir: a side {'failed in all its trials' if code is ExitCode.TARGET else 'has no valid trial'}")
     if code:
         raise Exit(code)
 
@@ -319,7 +327,9 @@ def _add_pids(sides: Sequence[Side], watch: str | None) -> list[Side]:
 
 
 def _check_workload(workload: str | None, sides: Sequence[Side], path: str | None) -> None:
-    """Raises UsageError if a stack has no `--workload`, or if the user gave `--workload` and `--path`."""
+    """Raises UsageError if weir has no such workload, if a stack has no `--workload`, or if the user gave `--path` too."""
+    if workload is not None and workload not in (known := list_data_files("workloads")):
+        raise UsageError(f"--workload: found {workload!r}, expected one of {', '.join(sorted(known))}", hint=_HELP)
     stacks = [side.text for side in sides if side.kind == "stack"]
     if stacks and workload is None:
         raise UsageError(f"--workload: missing, expected a workload that {stacks[0]} serves", hint="weir stacks list")
