@@ -135,6 +135,7 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         (["./no-such-server {port}", server("good")], 3, ["no-such-server: ", "found no program", "/no-such-server\n"]),
         ([server("never-listens"), server("good")], 3, ["the process listens on no port"]),
         ([server("good"), server("answers-wrong")], 3, ["the servers respond differently", "--any-answer"]),
+        ([server("good"), server("slow"), "--workload", "echo", *PATIENT], 3, ["server.py good: workload echo: POST "]),
         (["http://127.0.0.1:9/", server("good")], 3, ["127.0.0.1:9", "weir load http://127.0.0.1:9/"]),
         ([server("good")], 2, ["SIDE: found 1, expected two or more"]),
         (["sanic", "flask-gunicorn"], 2, ["--workload: missing, expected a workload that sanic serves"]),
@@ -152,9 +153,9 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         ([server("good"), server("slow"), "--save", "none/study.toml"], 2, ["--save: found none/study.toml"]),
     ],
     ids=[
-        "ends", "listens elsewhere", "no program", "listens nowhere", "other answers", "no server", "one side", "no workload",
-        "unknown workload", "no command", "unknown metric", "CPUs", "no rate", "open quote", "no URL", "one commit", "TLS",
-        "placeholder", "both on one stream", "no folder",
+        "ends", "listens elsewhere", "no program", "listens nowhere", "other answers", "another workload", "no server", "one side",
+        "no workload", "unknown workload", "no command", "unknown metric", "CPUs", "no rate", "open quote", "no URL", "one commit",
+        "TLS", "placeholder", "both on one stream", "no folder",
     ],
 )  # fmt: skip
 def test_a_side_that_fails_is_told_with_the_next_command(

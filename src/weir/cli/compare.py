@@ -27,6 +27,7 @@ from weir.load_spec import SETTINGS, LoadSpec, read_flags
 from weir.model.errors import ExitCode, TargetError, UsageError
 from weir.parsing import parse_duration
 from weir.paths import find_free_folder
+from weir.stacks.answer_check import check_answers
 from weir.stacks.checkout import WORKING_TREE, check_out
 from weir.store import RUN_FILE_NAME, RunReader
 from weir.study.comparison import Side, choose_path, name_sides, parse_side, write_study
@@ -206,6 +207,8 @@ def compare(
                 lambda host, stack: build_stack(host, stack, progress.on_step),
                 warmup_s=warmup_s,
                 on_step=progress.on_step,
+                # A built-in workload knows the correct response. Otherwise weir compares the sides' responses.
+                check=check_answers if workload else lambda *_, **__: None,
             )
             _tell_checks(checks, progress.tell, is_watched=watch is not None)
             study = write(

@@ -60,7 +60,7 @@ class CompareProgress(RunObserver):
             # A server that fails does so in each trial.
             if reason.validity == "invalid" and (key := (_name(planned), reason.kind)) not in self._told:
                 self._told.add(key)
-                self.tell(f"weir: {_name(planned)}: {reason.text}")
+                self.tell(f"weir: {_name(planned)}: {reason.text.removeprefix(f'{_name(planned)}: ')}")
 
     def on_answer(self, blocks: int, labels: Sequence[str]) -> None:
         # Findings take half a second to import, and no load runs now.

@@ -20,6 +20,7 @@ from weir.model.errors import TargetError
 from weir.model.load import Request
 from weir.model.load_observer import LoadObserver
 from weir.model.records import Interval
+from weir.stacks.answer_check import CheckAnswers
 from weir.stacks.build import BuiltStack
 from weir.stacks.manifest import Stack
 from weir.stacks.readiness import send_request
@@ -71,12 +72,17 @@ class SideCheck:
 
 
 def check_sides(
-    study: Study, build: Callable[[Host, Stack], BuiltStack], *, warmup_s: float | None, on_step: Callable[[str], None]
+    study: Study,
+    build: Callable[[Host, Stack], BuiltStack],
+    *,
+    warmup_s: float | None,
+    on_step: Callable[[str], None],
+    check: CheckAnswers,
 ) -> dict[str, SideCheck]:
     """Starts the stacks of a study one after the other. Returns a dict from stack label to result.
 
-    `warmup_s` is the warm-up in every result; None: weir measures when each side's throughput is steady. Raises
-    TargetError if a side did not start, or did not respond.
+    `check` checks the responses of a stack before the load. `warmup_s` is the warm-up in every result; None: weir
+    measures when each side's throughput is steady. Raises TargetError if a side did not start, or did not respond.
     """
     placement = place(study.file.cpus, study.file.network)
     cells = {
@@ -90,7 +96,7 @@ def check_sides(
             built = build(host, stack) if isinstance(stack, Stack) else None
             placed = planned.restrict_placement(placement)
             with services.running_with_stack(
-                built, planned, placed, "compare", inputs=random.Random(0), check=lambda *_, **__: None
+                built, planned, placed, "compare", inputs=random.Random(0), check=check
             ) as (_, running):
                 request = planned.request(running.base_url)
                 answer = _ask(planned, request)
