@@ -75,9 +75,14 @@ def test_markdown_has_the_sentence_and_both_tables(tmp_path: Path) -> None:
     assert "| ÷ Flask | requests/s |" in text
 
 
-def test_no_line_is_wider_than_the_terminal(tmp_path: Path) -> None:
-    text = printed(findings_of(tmp_path, SyntheticStudy(duration_s=2.0)))
-    assert max(len(line) for line in text.splitlines()) <= 80
+def test_no_line_is_wider_than_the_terminal_and_each_bar_is_whole(tmp_path: Path) -> None:
+    findings = findings_of(tmp_path, SyntheticStudy(duration_s=2.0))
+    for width in (80, 60):
+        lines = printed(findings, width).splitlines()
+        assert max(len(line) for line in lines) <= width
+        bars = [line for line in lines if "●" in line]
+        assert len(bars) == len(list(list_ratios(findings)))
+        assert all("." in line for line in bars), "a bar stands beside its ratio"
 
 
 def test_an_interval_that_tells_nothing_is_not_shown(tmp_path: Path) -> None:

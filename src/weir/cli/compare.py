@@ -45,7 +45,7 @@ _SCRIPT_SETTINGS = {"connections", "users", "duration_s", "timeout_s"}
 """Settings that a script receives, or that the check of the responses needs."""
 _DURATION_S = 1.5
 _MAX_USUAL_S = 15.0
-_MEDIAN_REQUESTS, _P99_REQUESTS = 250, 12_000
+_MEDIAN_REQUESTS, _P99_REQUESTS = 400, 15_000
 """Numbers of requests in a trial that are enough for a median and for p99. The usual load of a slow server is longer."""
 _SCRIPT_DURATION_S = 5.0
 """Longest load of a script. Programs such as JMeter need some seconds until they reach their full rate."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -25,7 +26,7 @@ _TITLES = {
 _PHRASES = {THROUGHPUT: ("answers", "as many requests as"), P50: ("takes", "as long for the median response as")}
 """Verb and object of the answer's sentence for each possible metric of the answer."""
 _HEADINGS = ("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s")
-_BAR_WIDTH = 31
+_BAR_WIDTH, _MIN_BAR_WIDTH = 31, 9
 _MAX_REASONS = 3
 _MAX_RATIO = 20.0
 """The largest ratio that a bar can show. The text beside the bar always has the true ratio."""
@@ -118,10 +119,10 @@ def render_comparison(run: RunFindings) -> RenderableType:
         parts += [table, Text("")]
     lines = list(list_ratios(findings))
     for side, own in groupby(lines, key=lambda line: line.side):
-        table = _table(Column("", min_width=17), Column("", justify="right", min_width=19, overflow="fold"), "")
+        table = _table(Column("", min_width=17), Column("", justify="right", min_width=19, no_wrap=True), "")
         scale = _choose_scale([line.comparison for line in lines])
         for line in own:
-            table.add_row(f"  {line.metric}", line.text, Text(_draw_bar(line.comparison, scale), style="cyan"))
+            table.add_row(f"  {line.metric}", line.text, _Bar(line.comparison, scale))
         parts += [Text(f"{side} ÷ {lines[0].comparison.against_name}", style="bold"), table, Text("")]
     return Group(*parts, *map(Text, list_notes(findings)))
 
@@ -132,10 +133,10 @@ def render_so_far(run: RunFindings) -> RenderableType:
     wanted = [_TITLES[point.answer_metric] for point in findings.points[:1]]
     lines = [line for line in list_ratios(findings) if line.metric in wanted]
     scale = _choose_scale([line.comparison for line in lines])
-    table = _table("", Column("", justify="right"), "")
+    table = _table(Column("", no_wrap=True), Column("", justify="right", no_wrap=True), "")
     for line in lines:
         name = f"{line.side} ÷ {line.comparison.against_name}"
-        table.add_row(f"  {name}", line.text, Text(_draw_bar(line.comparison, scale), style="cyan"))
+        table.add_row(f"  {name}", line.text, _Bar(line.comparison, scale))
     return Group(Text(summarize(findings), style="bold"), table)
 
 
@@ -172,15 +173,30 @@ def _choose_scale(compared: Sequence[Comparison]) -> float:
     return min(max([math.log(1.1), *ends]), math.log(_MAX_RATIO))
 
 
-def _draw_bar(found: Comparison, scale: float) -> str:
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """A bar that is narrower in a narrow terminal."""
+
+    found: Comparison
+    scale: float
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(_MIN_BAR_WIDTH, _BAR_WIDTH)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        # With an odd number of characters, the ratio 1 is in the middle.
+        yield Text(_draw_bar(self.found, self.scale, (options.max_width - 1) // 2 * 2 + 1), style="cyan")
+
+
+def _draw_bar(found: Comparison, scale: float, width: int) -> str:
     """Returns a bar of characters: `├─●─┤` for the interval and the ratio, and `│` for the ratio 1."""
 
     def place(ratio: float) -> int:
         share = max(-1.0, min(1.0, math.log(ratio) / scale))
-        return round((share + 1) / 2 * (_BAR_WIDTH - 1))
+        return round((share + 1) / 2 * (width - 1))
 
     assert found.ratio is not None
-    cells = [" "] * _BAR_WIDTH
+    cells = [" "] * width
     cells[place(1.0)] = "│"
     if found.low is not None and found.high is not None and _is_narrow(found):
         low, high = place(found.low), place(found.high)
