@@ -131,6 +131,7 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
     ("sides", "code", "parts"),
     [
         ([server("good"), "sh -c 'exit 7'", *PATIENT], 3, ["exit 7: the process ended with exit status 7 before it was ready"]),
+        ([server("dies-under-load"), server("good"), *PATIENT, "--warmup", "2s"], 3, ["the process ended ", " during the warm-up"]),
         ([server("good", "8123"), server("good")], 3, ["the process listens on 8123, expected", "write {port}"]),
         (["./no-such-server {port}", server("good")], 3, ["no-such-server: ", "found no program", "/no-such-server\n"]),
         ([server("never-listens"), server("good")], 3, ["the process listens on no port"]),
@@ -153,9 +154,9 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         ([server("good"), server("slow"), "--save", "none/study.toml"], 2, ["--save: found none/study.toml"]),
     ],
     ids=[
-        "ends", "listens elsewhere", "no program", "listens nowhere", "other answers", "another workload", "no server", "one side",
-        "no workload", "unknown workload", "no command", "unknown metric", "CPUs", "no rate", "open quote", "no URL", "one commit",
-        "TLS", "placeholder", "both on one stream", "no folder",
+        "ends", "ends under load", "listens elsewhere", "no program", "listens nowhere", "other answers", "another workload", "no server",
+        "one side", "no workload", "unknown workload", "no command", "unknown metric", "CPUs", "no rate", "open quote", "no URL",
+        "one commit", "TLS", "placeholder", "both on one stream", "no folder",
     ],
 )  # fmt: skip
 def test_a_side_that_fails_is_told_with_the_next_command(

@@ -225,15 +225,15 @@ def compare(
                 progress.close()
                 if file.is_file():
                     _print_answer(file, json_=json_, md=md, html=html)
-                    say(f"kept: weir report {folder}")
+                    tell(f"kept: weir report {folder}")
                 raise
     except UsageError as error:
         # The user did not write the study that these messages name.
         raise UsageError(error.message.replace(f"{study_file}: ", ""), hint=error.hint) from None
     findings = _print_answer(file, json_=json_, md=md, html=html)
     if save is not None:
-        say(f"saved: weir run {save} --scale evidence")
-    say(f"kept: weir report {folder}")
+        tell(f"saved: weir run {save} --scale evidence")
+    tell(f"kept: weir report {folder}")
     code = _judge(findings, conditions)
     if not code and (code := determine_exit_code(file)):
         say(f"weir: a side {'failed in all its trials' if code is ExitCode.TARGET else 'has no valid trial'}")

@@ -13,8 +13,9 @@ from weir.engine_process import pin_to_cpus
 from weir.generators.engine import EngineLoad
 from weir.generators.handle import StopSwitch
 from weir.host import Host
+from weir.lab.monitoring import find_exit
 from weir.lab.placement import place
-from weir.lab.stack_process import find_exit_problems
+from weir.lab.stack_process import find_exit_problems, list_process_names
 from weir.lab.trial_services import Services
 from weir.model.errors import TargetError
 from weir.model.load import Request
@@ -101,6 +102,9 @@ def check_sides(
                 request = planned.request(running.base_url)
                 answer = _ask(planned, request)
                 length_s, rate_rps = _warm_up(planned, request, placed.load, warmup_s)
+                if built is not None and (ended := find_exit([host], list_process_names(planned.cell.replicas))):
+                    problem = f"{answer.title}: the process ended {ended.how} during the warm-up"
+                    raise TargetError(problem, hint=f"tail {built.log_path('compare')}")
             problems = tuple(problem for ended in running.ended for problem in find_exit_problems(ended))
             found[label] = SideCheck(answer, running.ready_s, length_s, rate_rps, problems)
     return found
