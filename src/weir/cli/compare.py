@@ -70,7 +70,10 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-@options.with_load_settings(*(name for name, one in SETTINGS.items() if one.key or name in _REQUEST_SETTINGS))
+@options.with_load_settings(
+    *(name for name, one in SETTINGS.items() if one.key or name in _REQUEST_SETTINGS),
+    duration_s="Length of the load in each trial. Default: the profile's length; 1.5s, or up to 15s for a slow server.",
+)
 def compare(
     given: dict[str, Any],
     sides: Annotated[
@@ -214,7 +217,7 @@ def compare(
             study = write(
                 {} if workload else _choose_answer(checks, spec, any_answer=any_answer),
                 {label: check.warmup_s for label, check in checks.items()},
-                _SCRIPT_DURATION_S if script else choose_duration(checks, conditions),
+                _SCRIPT_DURATION_S if script else choose_duration(checks, conditions, spec.requests),
             )
             _check_budget(study, settings["budget_s"])
             if save is not None:
@@ -376,11 +379,14 @@ def _choose_load(given: Mapping[str, Any], url: str) -> LoadSpec:
     return replace(spec, duration_s=spec.duration_s or length_s)
 
 
-def choose_duration(checks: Mapping[str, SideCheck], conditions: Sequence["Condition"]) -> float:
-    """Returns seconds in which the slowest side responds to enough requests for the percentiles, from 1.5 to 15."""
+def choose_duration(checks: Mapping[str, SideCheck], conditions: Sequence["Condition"], requests: int | None) -> float:
+    """Returns seconds in which the slowest side responds to enough requests for the percentiles, from 1.5 to 15. With a
+    number of requests, returns twice the time of these requests on the slowest side."""
     needed = _P99_REQUESTS if any(one.metric == _METRICS["p99"] for one in conditions) else _MEDIAN_REQUESTS
-    slowest_rps = min(check.throughput_rps for check in checks.values())
-    return min(max(_DURATION_S, round(needed / max(slowest_rps, 1.0), 1)), _MAX_USUAL_S)
+    slowest_rps = max(1.0, min(check.throughput_rps for check in checks.values()))
+    if requests is not None:
+        return max(_DURATION_S, round(2 * requests / slowest_rps, 1))
+    return min(max(_DURATION_S, round(needed / slowest_rps, 1)), _MAX_USUAL_S)
 
 
 def _choose_answer(checks: Mapping[str, SideCheck], spec: LoadSpec, *, any_answer: bool) -> dict[str, Any]:
