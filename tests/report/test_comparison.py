@@ -52,6 +52,7 @@ def test_at_a_fixed_rate_the_answer_is_about_the_response_time(tmp_path: Path) -
         assert re.search(r"Sanic takes 0\.2\d× .*as long for the median response as Flask", sentence), sentence
     assert summarize(findings).startswith("With 1000 req/s over 20 connections, Sanic ")
     text = printed(findings)
+    assert "% in median response time within a block" in " ".join(text.split())
     assert text.index("\nSanic  ") < text.index("\nFlask  ")
     (tmp_path / "overload").mkdir()
     overload = findings_of(tmp_path / "overload", replace(study, change=lambda _, __, result: result))
