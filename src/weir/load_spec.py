@@ -213,17 +213,22 @@ class LoadSpec:
     )  # fmt: skip
     tls_ca: str | None = _setting(
         None, "--cacert", "TLS: trust the certificate authorities in this file, not those of the system.", **_PEM,
+        key="load.tls_ca",
     )  # fmt: skip
     tls_certificate: str | None = _setting(
         None, "--cert", "TLS: file with the client certificate. Needs --key.", **_PEM,
     )  # fmt: skip
     tls_key: str | None = _setting(None, "--key", "TLS: file with the private key. Needs --cert.", **_PEM)
-    tls_insecure: bool = _setting(False, "--insecure", "TLS: trust any certificate of the server.")
+    tls_insecure: bool = _setting(
+        False, "--insecure", "TLS: trust any certificate of the server.", key="load.tls_insecure"
+    )
     tls_server_name: str | None = _setting(
         None, "--sni", "TLS: name that the server's certificate must have. Default: the URL's host.", metavar="NAME",
+        key="load.tls_server_name",
     )  # fmt: skip
     tls_resumption: bool = _setting(
         True, "--no-tls-resumption", "TLS: make full handshakes. Default: resume sessions.", const=False,
+        key="load.tls_resumption", key_help="`false`: each connection makes a full TLS handshake.",
     )  # fmt: skip
     kernel_timestamps: bool = _setting(
         False, "--kernel-timestamps",
@@ -283,7 +288,7 @@ class LoadSpec:
             address=self.connect_to,
             targets=targets,
             local_addresses=self.bind,
-            tls=self._tls(names),
+            tls=self.to_tls(names),
             **self.plan_options,
         )
 
@@ -435,7 +440,8 @@ class LoadSpec:
                 expected = f"expected this setting in the steps of {self.scenario_file or 'the scenario'}"
                 raise _error(names, name, f"found {value!r} together with {names['scenario']}, {expected}")
 
-    def _tls(self, names: "Names") -> Tls | None:
+    def to_tls(self, names: "Names") -> Tls | None:
+        """Returns the settings of TLS; None without such settings. Raises UsageError if settings contradict each other."""
         given = [name for name in SETTINGS if name.startswith("tls_") and getattr(self, name) != _DEFAULTS[name]]
         if not given:
             return None

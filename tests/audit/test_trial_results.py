@@ -62,6 +62,13 @@ def laws(
     return [violation.law for violation in find_violations(*build_reported_results(summary, load, resources, cpus=1))]
 
 
+def test_a_pipelined_connection_has_several_requests_in_flight() -> None:
+    slow = TIMES.model_copy(update={"mean": 20_100})
+    summary = SUMMARY.model_copy(update={"response_time_us": slow, "service_time_us": slow})
+    assert len(find_violations(*build_reported_results(summary, CLOSED))) == 2
+    assert find_violations(*build_reported_results(summary, CLOSED, pipeline=2)) == ()
+
+
 def test_a_load_that_can_be_breaks_no_law() -> None:
     assert laws(CLOSED, resources=USED) == []
     assert laws(OpenLoad(1002.5, 20)) == []

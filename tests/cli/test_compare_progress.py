@@ -4,9 +4,25 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from tests.cli.test_terminal_progress import terminal
 from tests.end_to_end.conftest import SERVER
+from weir.cli.compare_progress import CompareProgress
+from weir.model.verdict import Reason, TrialVerdict
+
+
+def test_a_reason_for_rejections_is_told_once_for_each_side() -> None:
+    told: list[str] = []
+    progress = CompareProgress(Path("run.weir"), 1.0, told.append, live=False)
+    result: Any = SimpleNamespace(
+        verdict=TrialVerdict((Reason("stalled", "invalid", "a stall", "none", "a busy machine"),))
+    )
+    for title in ("a", "a", "b"):
+        planned: Any = SimpleNamespace(stack=SimpleNamespace(title=title), cell=SimpleNamespace(arm="main"))
+        progress.on_trial_end(planned, result)
+    assert [line.split(":")[1] for line in told] == [" a", " b"]
 
 
 def test_a_comparison_at_a_terminal_shows_its_side_and_rate_and_leaves_only_the_answer(tmp_path: Path) -> None:

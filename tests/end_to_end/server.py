@@ -90,4 +90,11 @@ if MODE == "leaves-processes":
     subprocess.Popen(["sleep", "3600"], start_new_session=True)
 if MODE == "writes-elsewhere":
     Path(os.environ["ELSEWHERE"]).write_text("mine")
-ThreadingHTTPServer((sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+server = ThreadingHTTPServer((sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1", int(sys.argv[1])), Handler)
+if folder := os.environ.get("SERVER_TLS"):
+    import ssl
+
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(f"{folder}/server.pem", f"{folder}/server.key")
+    server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+server.serve_forever()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import SERVER, StartWeir, Weir
+from tests.end_to_end.test_load_transport import make_certificates
 from weir.model.errors import ExitCode
 from weir.store import RunReader
 
@@ -71,6 +72,19 @@ def test_urls_are_compared_and_their_processes_observed(weir: Weir, serve: Serve
     assert ratio > 2
 
 
+@pytest.mark.needs("openssl")
+def test_commands_that_speak_https_are_compared(tmp_path: Path, weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_certificates(tmp_path)
+    monkeypatch.setenv("SERVER_TLS", str(tmp_path))
+    done = weir("compare", server("good"), server("slowest"), *SHORT, "--https", "--cacert", "ca.pem")
+    assert done.returncode == 0, done.stderr
+    assert "server.py good answers " in done.stdout
+    untrusted = weir("compare", server("good"), server("slowest"), *SHORT, *PATIENT, "--https", "--out", "untrusted")
+    assert untrusted.returncode == 3, untrusted.stderr
+    assert "server.py good: no connection" in untrusted.stderr
+    assert "certificate is not trusted" in untrusted.stderr
+
+
 def test_each_value_of_a_variable_is_a_side(weir: Weir) -> None:
     command = ["env", "UNUSED={host}:{port} ", sys.executable, str(SERVER), "{port}", "{MODE}"]
     done = weir("compare", "--env", "MODE=good,slow", *SHORT, "--", *command)
@@ -117,27 +131,32 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
     ("sides", "code", "parts"),
     [
         ([server("good"), "sh -c 'exit 7'", *PATIENT], 3, ["exit 7: the process ended with exit status 7 before it was ready"]),
+        ([server("dies-under-load"), server("good"), *PATIENT, "--warmup", "2s"], 3, ["the process ended ", " during the warm-up"]),
         ([server("good", "8123"), server("good")], 3, ["the process listens on 8123, expected", "write {port}"]),
         (["./no-such-server {port}", server("good")], 3, ["no-such-server: ", "found no program", "/no-such-server\n"]),
         ([server("never-listens"), server("good")], 3, ["the process listens on no port"]),
         ([server("good"), server("answers-wrong")], 3, ["the servers respond differently", "--any-answer"]),
+        ([server("good"), server("slow"), "--workload", "echo", *PATIENT], 3, ["server.py good: workload echo: POST "]),
         (["http://127.0.0.1:9/", server("good")], 3, ["127.0.0.1:9", "weir load http://127.0.0.1:9/"]),
         ([server("good")], 2, ["SIDE: found 1, expected two or more"]),
         (["sanic", "flask-gunicorn"], 2, ["--workload: missing, expected a workload that sanic serves"]),
+        (["sanic", "flask-gunicorn", "--workload", "no"], 2, ["--workload: found 'no', expected one of cpu, echo, "]),
         ([server("good"), "--env", "A=1,2"], 2, ["--env: found no command"]),
         ([server("good"), server("slow"), "--fail-if", "speed<1"], 2, ["--fail-if: found 'speed<1'", "throughput, p50"]),
-        ([server("good"), server("slow"), "--cpus", "0"], 2, ["--cpus: found in a comparison"]),
-        ([server("good"), server("slow"), "--user", "a:b"], 2, ["--user: found in a comparison"]),
+        ([server("good"), server("slow"), "--cpus", "0"], 2, ["No such option: --cpus"]),
+        ([server("good"), server("slow"), "--poisson"], 2, ["--poisson: found without -R/--rate", "weir compare --help"]),
         (["'", server("slow")], 2, ["expected a valid shell command"]),
         ([server("good"), server("slow"), "--watch", "1"], 2, ["expected a process id for each URL (0)"]),
         (["--git", "main", "--", "x"], 2, ["--git: found 1 commits"]),
-        (["https://localhost/", server("good")], 2, ["URL: found https://localhost/, expected http://"]),
+        ([server("good"), server("slow"), "--insecure"], 2, ["--insecure: found without HTTPS, expected --https"]),
         ([server("good"), server("slow"), "-m", "POST", "-b", "{{x}}"], 2, ["body: found", "--scenario FILE"]),
+        ([server("good"), server("slow"), "--json", "-", "--md", "-"], 2, ["--md: found - together with --json -"]),
         ([server("good"), server("slow"), "--save", "none/study.toml"], 2, ["--save: found none/study.toml"]),
     ],
     ids=[
-        "ends", "listens elsewhere", "no program", "listens nowhere", "other answers", "no server", "one side", "no workload", "no command",
-        "unknown metric", "CPUs", "password", "open quote", "no URL", "one commit", "TLS", "placeholder", "no folder",
+        "ends", "ends under load", "listens elsewhere", "no program", "listens nowhere", "other answers", "another workload", "no server",
+        "one side", "no workload", "unknown workload", "no command", "unknown metric", "CPUs", "no rate", "open quote", "no URL",
+        "one commit", "TLS", "placeholder", "both on one stream", "no folder",
     ],
 )  # fmt: skip
 def test_a_side_that_fails_is_told_with_the_next_command(
@@ -157,7 +176,9 @@ def test_ctrl_c_prints_what_is_known_and_leaves_nothing_running(tmp_path: Path, 
         if line.startswith("after block 2"):
             break
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert "kept: weir report " in err
+    assert err.endswith("weir: interrupted\n")
     assert "server.py good" in out
     assert not [line for line in list_command_lines() if str(SERVER) in line and str(tmp_path) in line]

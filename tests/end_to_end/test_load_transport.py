@@ -31,7 +31,7 @@ class Nginx:
 
 @pytest.fixture
 def nginx(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Nginx]:
-    _certificates(tmp_path)
+    make_certificates(tmp_path)
     https, asking = free_port(), free_port()
     unix = tmp_path / "n.sock"
     tls = "ssl_certificate server.pem; ssl_certificate_key server.key;"
@@ -72,7 +72,7 @@ http {{
     process.communicate(timeout=END_S)
 
 
-def _certificates(folder: Path) -> None:
+def make_certificates(folder: Path) -> None:
     """Makes an authority, and a server's and a client's certificate signed by this authority."""
 
     def openssl(*arguments: str) -> None:

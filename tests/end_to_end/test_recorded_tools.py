@@ -250,10 +250,14 @@ def test_a_script_needs_a_generator_that_runs_scripts(weir: Weir, stacks: Path, 
     [
         (("wrk", "script.js"), "--with: found 'wrk', expected one of jmeter, k6, locust"),
         (("k6", "other.js"), "--with: other.js: found no such file"),
+        (
+            ("k6", "script.js", "--rate", "5"),
+            "-R/--rate: found together with --with, expected this setting in script.js",
+        ),
     ],
 )
 def test_a_comparison_names_a_wrong_tool_or_script(
-    given: tuple[str, str], says: str, weir: Weir, tmp_path: Path
+    given: tuple[str, ...], says: str, weir: Weir, tmp_path: Path
 ) -> None:
     (tmp_path / "script.js").write_text("")
     done = weir("compare", "--with", *given, "true {port}", "false {port}")

@@ -84,3 +84,12 @@ def test_the_first_block_always_begins() -> None:
 def test_what_is_missing_names_the_widest_and_counts_the_others() -> None:
     text = describe_wide_intervals([Precision("a", 0.1, 12), Precision("b", None, None), Precision("c", 0.01, 2)], 0.05)
     assert text == "b has no interval yet; 1 more interval is too wide"
+
+
+def test_a_run_without_a_fixed_number_of_blocks_ends_when_a_stack_never_has_a_valid_trial() -> None:
+    open_ended = method(width=0.05, budget_s=300)
+    for block, of, expected in ((3, open_ended, None), (4, open_ended, "no_valid_trial"), (4, method(), None)):
+        stop = find_stop_reason(
+            block, of, precisions=[], spent_s=0.0, block_s=1.0, trials_in_block=False, unmeasured="one"
+        )
+        assert (stop.rule if stop else None) == expected

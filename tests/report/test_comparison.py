@@ -1,6 +1,7 @@
 """Tests the output of `weir compare` for runs whose truth is known."""
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from rich.console import Console
 
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, write_run
 from weir.findings import RunFindings, of_run
+from weir.model.load import OpenLoad
+from weir.model.run_types import TrialResult
 from weir.report.comparison import format_markdown, list_ratios, render_comparison, render_so_far, summarize
 from weir.store import RunReader
 
@@ -38,6 +41,24 @@ def test_two_copies_cannot_be_told_apart_and_the_sentence_says_so(tmp_path: Path
     assert "cannot be told apart: 1.0" in sentence or "cannot be told apart: 0.9" in sentence
 
 
+def test_at_a_fixed_rate_the_answer_is_about_the_response_time(tmp_path: Path) -> None:
+    def serve_rate(_: str, block: int, result: TrialResult) -> TrialResult:
+        assert result.summary is not None
+        return replace(result, summary=result.summary.model_copy(update={"throughput_rps": 1000.0 + block}))
+
+    study = SyntheticStudy(duration_s=2.0, stacks=(FLASK, SANIC), loads=(OpenLoad(1000.0, 20),), change=serve_rate)
+    findings = findings_of(tmp_path, study)
+    for sentence in (summarize(findings), findings.answer.sentence):
+        assert re.search(r"Sanic takes 0\.2\d× .*as long for the median response as Flask", sentence), sentence
+    assert summarize(findings).startswith("With 1000 req/s over 20 connections, Sanic ")
+    text = printed(findings)
+    assert "% in median response time within a block" in " ".join(text.split())
+    assert text.index("\nSanic  ") < text.index("\nFlask  ")
+    (tmp_path / "overload").mkdir()
+    overload = findings_of(tmp_path / "overload", replace(study, change=lambda _, __, result: result))
+    assert summarize(overload).startswith("Sanic answers ")
+
+
 def test_the_fastest_side_comes_first_and_each_ratio_has_a_bar_that_holds_it(tmp_path: Path) -> None:
     findings = findings_of(tmp_path, SyntheticStudy(duration_s=2.0, stacks=(FLASK, SANIC, NETTY)))
     text = printed(findings)
@@ -55,9 +76,14 @@ def test_markdown_has_the_sentence_and_both_tables(tmp_path: Path) -> None:
     assert "| ÷ Flask | requests/s |" in text
 
 
-def test_no_line_is_wider_than_the_terminal(tmp_path: Path) -> None:
-    text = printed(findings_of(tmp_path, SyntheticStudy(duration_s=2.0)))
-    assert max(len(line) for line in text.splitlines()) <= 80
+def test_no_line_is_wider_than_the_terminal_and_each_bar_is_whole(tmp_path: Path) -> None:
+    findings = findings_of(tmp_path, SyntheticStudy(duration_s=2.0))
+    for width in (80, 60):
+        lines = printed(findings, width).splitlines()
+        assert max(len(line) for line in lines) <= width
+        bars = [line for line in lines if "●" in line]
+        assert len(bars) == len(list(list_ratios(findings)))
+        assert all("." in line for line in bars), "a bar stands beside its ratio"
 
 
 def test_an_interval_that_tells_nothing_is_not_shown(tmp_path: Path) -> None:

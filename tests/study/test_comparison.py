@@ -9,6 +9,7 @@ import pytest
 
 from weir.load_spec import LoadSpec
 from weir.model.errors import UsageError
+from weir.model.load import Think
 from weir.stacks.manifest import Stack
 from weir.stacks.unmanaged import ExternalStack
 from weir.study.comparison import Side, choose_path, name_sides, parse_side, write_study
@@ -42,11 +43,20 @@ def study_of(sides: list[Side], spec: LoadSpec, scale: str = "quick", **settings
         ("sanic", "stack"),
         ("sanic --port {port}", "command"),
         ("./run.sh {port}", "command"),
-        ("no-such-stack", "command"),
+        ("sh", "command"),
     ],
 )
 def test_a_side_is_a_url_a_stack_or_else_a_command(text: str, kind: str) -> None:
     assert parse_side(text).kind == kind
+
+
+def test_a_word_that_is_neither_a_stack_nor_a_program_is_rejected_with_a_similar_stack() -> None:
+    with pytest.raises(UsageError, match="expected a command, a URL or a stack") as raised:
+        parse_side("flask-gunicon")
+    assert raised.value.hint == "did you mean flask-gunicorn?"
+    with pytest.raises(UsageError) as raised:
+        parse_side("no-such-stack")
+    assert raised.value.hint == "weir stacks list"
 
 
 def test_a_side_is_called_by_its_program_or_by_the_script_that_an_interpreter_runs() -> None:
@@ -100,6 +110,13 @@ def test_the_request_and_the_load_are_those_of_the_command_line() -> None:
     assert cell.cell.load.connections == 20
     rate = study_of([parse_side("./a"), parse_side("./b")], replace(spec, rate_rps=100.0)).cells(1)[0]
     assert "100" in rate.cell.load.label
+
+
+def test_a_load_that_limits_the_throughput_ends_when_the_response_time_is_known() -> None:
+    sides, spec = [parse_side("./a"), parse_side("./b")], LoadSpec(urls=("http://server/",), duration_s=2.0)
+    assert study_of(sides, spec).file.method.width_of == "throughput_rps"
+    for limited in (replace(spec, rate_rps=100.0), replace(spec, users=5.0, think=Think(1.0, 1.0))):
+        assert study_of(sides, limited).file.method.width_of == "response_time_us.p50"
 
 
 def test_a_side_that_is_warm_sooner_is_warmed_up_for_less_long() -> None:

@@ -336,6 +336,9 @@ def test_an_override_of_what_is_asked_separates_the_cells(tmp_path: Path) -> Non
     override = '[[override]]\nwhere = { stack = "loop" }\nload = { keep_alive = false }\n'
     planned = cells(study(tmp_path, "connections = [4]", rest=override))
     assert [one.cell.coordinates for one in planned] == [{"keep-alive": "on"}, {"keep-alive": "off"}]
+    # The audit of a run needs the depth of the pipeline.
+    planned = cells(study(tmp_path, "connections = [4]", "pipeline = 2"))
+    assert [one.cell.coordinates for one in planned] == [{"pipeline": "2"}] * 2
 
 
 @pytest.mark.parametrize(

@@ -31,17 +31,19 @@ def build_reported_results(
     used_s: float | None = None,
     reported: ReportedResult | None = None,
     tool: str = WEIR,
+    pipeline: int = 1,
 ) -> tuple[ReportedResult, ...]:
     """Returns three results: the response times with all counts, the service times, and the CPU time.
 
     Args:
         summary: the figures of the whole load, because a response may arrive in a later part than its request.
-        load: the load as requested; each connection has one request at a time.
+        load: the load as requested.
         resources: the resources that the stack used.
         cpus: number of CPUs that the stack may use; a CPU quota may give a fraction. None: unknown.
         used_s: seconds during which weir measured `resources`; None: the whole load.
         reported: the report of another generator than weir's engine; replaces the first two results.
         tool: the program whose figures `summary` contains.
+        pipeline: maximum number of requests in flight on a connection.
     """
     asked: dict[str, Any] = {"users": None, "ramp_s": 0.0, "think_s": Figure(0.0), "loops": None}
     if isinstance(load, ClosedLoad):
@@ -62,6 +64,7 @@ def build_reported_results(
     response = replace(
         _read_times("response time", summary, summary.response_time_us, tool),
         **asked,
+        requests_in_flight=pipeline,
         duration_s=Figure(summary.duration_s),
         failed=0,
         intended=counts.intended,
@@ -69,8 +72,9 @@ def build_reported_results(
         errors=summary.errors.to_json(),
         statuses=summary.status,
     )
-    # Each connection has one request at a time, also under an open load. So each connection is a user.
-    service = replace(_read_times("service time", summary, summary.service_time_us, tool), users=load.connections)
+    # The number of requests in flight has the same limit under an open load. So each connection is a user.
+    times = _read_times("service time", summary, summary.service_time_us, tool)
+    service = replace(times, users=load.connections, requests_in_flight=pipeline)
     return response, service, used
 
 

@@ -104,6 +104,9 @@ def _run_command(words: list[str]) -> int:
     try:
         run()
     except SystemExit as end:
+        # Typer exits without a message after Ctrl-C.
+        if end.__context__ is not None and isinstance(end.__context__.__cause__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
         # Typer ends the process, but `main` must still flush the output.
         if not isinstance(end.code, int | None):
             raise

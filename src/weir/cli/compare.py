@@ -18,29 +18,35 @@ from typer.core import TyperCommand
 from weir.cli import options
 from weir.cli.compare_progress import CompareProgress
 from weir.cli.output import at_terminal, say, stdout, teller, write_json
+from weir.generators.registry import get_tool
 from weir.generators.scripted.tools import SCRIPT_TOOLS
 from weir.host import Host
 from weir.lab.answer_comparison import SideCheck, check_sides, find_difference
 from weir.lab.study_run import RunSetup, build_stack, determine_exit_code, run_build_command, start
-from weir.load_spec import FLAG_NAMES, LoadSpec, read_flags
+from weir.load_spec import SETTINGS, LoadSpec, read_flags
 from weir.model.errors import ExitCode, TargetError, UsageError
 from weir.parsing import parse_duration
 from weir.paths import find_free_folder
+from weir.stacks.answer_check import check_answers
 from weir.stacks.checkout import WORKING_TREE, check_out
 from weir.store import RUN_FILE_NAME, RunReader
 from weir.study.comparison import Side, choose_path, name_sides, parse_side, write_study
 from weir.study.load import list_request_obstacles
 from weir.study.study import QUICK, Study, parse_study
+from weir.toml_file import list_data_files
 
 if TYPE_CHECKING:
     from weir.findings import RunFindings
 
 _COMMAND_WORD = "--command-word"
-_NOT_IN_COMPARISONS = frozenset(
-    {"threads", "cpus", "connect_to", "bind", "user", *(name for name in FLAG_NAMES if name.startswith("tls_"))}
-)
-"""Settings of `weir load` that comparisons reject: studies have no such keys, or the values are secret."""
+_REQUEST_SETTINGS = {"method", "headers", "body", "seed"}
+"""Settings of `weir load` that a comparison writes into another table than `[load]` and `[matrix]`."""
+_SCRIPT_SETTINGS = {"connections", "users", "duration_s", "timeout_s"}
+"""Settings that a script receives, or that the check of the responses needs."""
 _DURATION_S = 1.5
+_MAX_USUAL_S = 15.0
+_MEDIAN_REQUESTS, _P99_REQUESTS = 400, 15_000
+"""Numbers of requests in a trial that are enough for a median and for p99. The usual load of a slow server is longer."""
 _SCRIPT_DURATION_S = 5.0
 """Longest load of a script. Programs such as JMeter need some seconds until they reach their full rate."""
 _SECONDS_A_SIDE = 60.0
@@ -64,7 +70,10 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-@options.with_load_settings()
+@options.with_load_settings(
+    *(name for name, one in SETTINGS.items() if one.key or name in _REQUEST_SETTINGS),
+    duration_s="Length of the load in each trial. Default: the profile's length; 1.5s, or up to 15s for a slow server.",
+)
 def compare(
     given: dict[str, Any],
     sides: Annotated[
@@ -100,6 +109,9 @@ def compare(
     path: Annotated[
         str | None, Option("--path", help="Path and query of the request. Default: the path of the URLs, or /.")
     ] = None,
+    https: Annotated[
+        bool, Option("--https", help="The servers of the commands speak HTTPS. See also --cacert and --insecure.")
+    ] = False,
     watch: Annotated[
         str | None,
         Option("--watch", metavar="PID,PID", help="Process id of the server of each URL, to measure CPU and memory."),
@@ -124,7 +136,7 @@ def compare(
         Option("--warmup", metavar="TIME", help="Warm-up of each trial. Default: until steady, but 1 s to 10 s."),
     ] = None,
     precision: Annotated[
-        str, Option("--precision", help="End when the interval of the throughput ratio is ± this share.")
+        str, Option("--precision", help="End when the ratio of the sides is known to ± this share.")
     ] = "5%",
     budget: Annotated[
         str | None,
@@ -158,57 +170,76 @@ def compare(
 
     Example: weir compare 'gunicorn -b {host}:{port} app:app' 'uvicorn --host {host} --port {port} asgi:app'
     """
-    conditions = [_read_condition(text) for text in fail_if or ()]
+    conditions = [read_condition(text) for text in fail_if or ()]
     _check_writable({"--save": save, "--json": json_, "--md": md, "--html": html})
+    if json_ == md == "-":
+        raise UsageError("--md: found - together with --json -, expected a file for one of them", hint=_HELP)
     tell = teller(quiet=quiet)
     given_sides = _collect_sides(sides or [], words, git=git, build=build, env=env or [], tell=tell)
     named = name_sides(_add_pids(given_sides, watch))
     if len(named) < 2:
         raise UsageError(f"SIDE: found {len(named)}, expected two or more servers to compare", hint=_HELP)
     _check_workload(workload, named, path)
-    spec = _choose_load(given, choose_path(named, path), _DURATION_S if script is None else _SCRIPT_DURATION_S)
+    is_https = https or any(side.text.startswith("https://") for side in named)
+    url = f"{'https' if is_https else 'http'}://server{choose_path(named, path)}"
+    spec = _choose_load(given, url)
     settings: dict[str, Any] = {
         "precision": options.read_flag("--precision", options.parse_percent, precision),
         "budget_s": _SECONDS_A_SIDE * len(named) if budget is None else options.read_flag("--budget", parse_duration, budget),
         "ready": {"path": ready, "timeout_s": options.read_flag("--ready-timeout", parse_duration, ready_timeout)},
         "workload": workload,
-        "script": script and (_choose_tool(script[0]), _find_script(script[1])),
+        "scheme": "https" if https else "http",
+        "script": script and _prepare_script(*script, given, tell),
     }  # fmt: skip
     warmup_s = None if warmup is None else options.read_flag("--warmup", parse_duration, warmup)
     folder = out or find_free_folder(Path("runs"), "compare")
-
-    def write(answer: Mapping[str, Any], warmups_s: Mapping[str, float]) -> Study:
-        text = write_study(named, spec, answer=answer, warmups_s=warmups_s, **settings)
-        return parse_study(Path(f"{folder.name}.toml").absolute(), text, tomllib.loads(text), QUICK)
-
     file = folder / RUN_FILE_NAME
-    with closing(CompareProgress(file, settings["budget_s"], tell, live=at_terminal() and not quiet)) as progress:
-        checks = check_sides(
-            write({}, {side.name: 0.0 for side in named}),
-            lambda host, stack: build_stack(host, stack, progress.on_step),
-            warmup_s=warmup_s,
-            on_step=progress.on_step,
-        )
-        _tell_checks(checks, progress.tell)
-        study = write(
-            {} if workload else _choose_answer(checks, spec, any_answer=any_answer),
-            {label: check.warmup_s for label, check in checks.items()},
-        )
-        _check_budget(study, settings["budget_s"])
-        if save is not None:
-            save.write_text(study.text)
-        try:
-            start(study, folder, RunSetup(progress, checked=checks), command=shlex.join(["weir", *sys.argv[1:]]))
-        except KeyboardInterrupt:
-            progress.close()
-            if file.is_file():
-                _print_answer(file, json_=json_, md=md, html=html)
-            raise
+    if file.exists():
+        raise UsageError(f"--out: found a run in {folder}, expected none", hint=f"weir report {folder}")
+    study_file = Path(f"{folder.name}.toml").absolute()
+
+    def write(answer: Mapping[str, Any], warmups_s: Mapping[str, float], usual_s: float) -> Study:
+        load = replace(spec, duration_s=spec.duration_s or usual_s)
+        text = write_study(named, load, answer=answer, warmups_s=warmups_s, **settings)
+        return parse_study(study_file, text, tomllib.loads(text), QUICK)
+
+    try:
+        with closing(CompareProgress(file, settings["budget_s"], tell, live=at_terminal() and not quiet)) as progress:
+            checks = check_sides(
+                write({}, {side.name: 0.0 for side in named}, _DURATION_S),
+                lambda host, stack: build_stack(host, stack, progress.on_step),
+                warmup_s=warmup_s,
+                on_step=progress.on_step,
+                # A built-in workload knows the correct response. Otherwise weir compares the sides' responses.
+                check=check_answers if workload else lambda *_, **__: None,
+            )
+            _tell_checks(checks, progress.tell, is_watched=watch is not None)
+            study = write(
+                {} if workload else _choose_answer(checks, spec, any_answer=any_answer),
+                {label: check.warmup_s for label, check in checks.items()},
+                _SCRIPT_DURATION_S if script else choose_duration(checks, conditions, spec.requests),
+            )
+            _check_budget(study, settings["budget_s"])
+            if save is not None:
+                save.write_text(study.text)
+            try:
+                start(study, folder, RunSetup(progress, checked=checks), command=shlex.join(["weir", *sys.argv[1:]]))
+            except KeyboardInterrupt:
+                progress.close()
+                if file.is_file():
+                    _print_answer(file, json_=json_, md=md, html=html)
+                    tell(f"kept: weir report {folder}")
+                raise
+    except UsageError as error:
+        # The user did not write the study that these messages name.
+        raise UsageError(error.message.replace(f"{study_file}: ", ""), hint=error.hint) from None
     findings = _print_answer(file, json_=json_, md=md, html=html)
     if save is not None:
-        say(f"saved: weir run {save} --scale evidence")
-    say(f"kept: weir report {folder}")
-    code = _judge(findings, conditions) or determine_exit_code(file)
+        tell(f"saved: weir run {save} --scale evidence")
+    tell(f"kept: weir report {folder}")
+    code = _judge(findings, conditions)
+    if not code and (code := determine_exit_code(file)):
+        say(f"weir: a side {'failed in all its trials' if code is ExitCode.TARGET else 'has no valid trial'}")
     if code:
         raise Exit(code)
 
@@ -302,7 +333,9 @@ def _add_pids(sides: Sequence[Side], watch: str | None) -> list[Side]:
 
 
 def _check_workload(workload: str | None, sides: Sequence[Side], path: str | None) -> None:
-    """Raises UsageError if a stack has no `--workload`, or if the user gave `--workload` and `--path`."""
+    """Raises UsageError if weir has no such workload, if a stack has no `--workload`, or if the user gave `--path` too."""
+    if workload is not None and workload not in (known := list_data_files("workloads")):
+        raise UsageError(f"--workload: found {workload!r}, expected one of {', '.join(sorted(known))}", hint=_HELP)
     stacks = [side.text for side in sides if side.kind == "stack"]
     if stacks and workload is None:
         raise UsageError(f"--workload: missing, expected a workload that {stacks[0]} serves", hint="weir stacks list")
@@ -312,33 +345,48 @@ def _check_workload(workload: str | None, sides: Sequence[Side], path: str | Non
         )
 
 
-def _choose_tool(name: str) -> str:
+def _prepare_script(name: str, text: str, given: Mapping[str, Any], tell: Any) -> tuple[str, str]:
+    """Returns the tool, and the script with an absolute path and its arguments. Installs the tool if it is missing.
+    Raises UsageError if the tool or the script does not exist, or if an option has no effect on a script."""
     if name not in SCRIPT_TOOLS:
         raise UsageError(f"--with: found {name!r}, expected one of {', '.join(SCRIPT_TOOLS)}", hint=_HELP)
-    return name
-
-
-def _find_script(text: str) -> str:
-    """Returns the script with an absolute path, and its arguments. Raises UsageError if the script does not exist."""
     path, space, arguments = text.partition(" ")
     if not Path(path).is_file():
         raise UsageError(f"--with: {path}: found no such file, expected a JMeter plan, k6 script or locustfile")
-    return shlex.quote(str(Path(path).absolute())) + space + arguments
+    for setting, value in given.items():
+        if value and setting not in _SCRIPT_SETTINGS | _REQUEST_SETTINGS:
+            problem = f"{SETTINGS[setting].flags}: found together with --with, expected this setting in {path}"
+            raise UsageError(problem, hint="-c, --users and -d work with a script")
+    get_tool(name).install(tell)
+    return name, shlex.quote(str(Path(path).absolute())) + space + arguments
 
 
-def _choose_load(given: Mapping[str, Any], path: str, usual_s: float) -> LoadSpec:
-    """Returns the load of each trial. Raises UsageError if a comparison does not support an option."""
-    spec = read_flags((f"http://server{path}",), given)
-    defaults = LoadSpec(urls=spec.urls)
-    for name, flag in FLAG_NAMES.items():
-        if name in _NOT_IN_COMPARISONS and getattr(spec, name) != getattr(defaults, name):
-            raise UsageError(f"{flag}: found in a comparison, expected only other options", hint=_HELP)
-    spec.to_plan()
+def _choose_load(given: Mapping[str, Any], url: str) -> LoadSpec:
+    """Returns the load of each trial, without a duration if the user gave none. Raises UsageError if a comparison does
+    not support an option."""
+    spec = read_flags((url,), given)
+    tls = [SETTINGS[name].flags for name, value in given.items() if name.startswith("tls_") and value]
+    if tls and url.startswith("http:"):
+        raise UsageError(f"{tls[0]}: found without HTTPS, expected --https, or URLs with https://", hint=_HELP)
+    try:
+        spec.to_plan()
+    except UsageError as error:
+        raise UsageError(error.message, hint=_HELP) from None
     for problem in list_request_obstacles(spec):
         raise UsageError(problem, hint="describe such requests in a file for --scenario FILE")
     profile = spec.users if spec.rate_rps is None else spec.rate_rps
     length_s = profile[-1][0] if isinstance(profile, tuple) else None
-    return replace(spec, duration_s=spec.duration_s or length_s or usual_s)
+    return replace(spec, duration_s=spec.duration_s or length_s)
+
+
+def choose_duration(checks: Mapping[str, SideCheck], conditions: Sequence["Condition"], requests: int | None) -> float:
+    """Returns seconds in which the slowest side responds to enough requests for the percentiles, from 1.5 to 15. With a
+    number of requests, returns twice the time of these requests on the slowest side."""
+    needed = _P99_REQUESTS if any(one.metric == _METRICS["p99"] for one in conditions) else _MEDIAN_REQUESTS
+    slowest_rps = max(1.0, min(check.throughput_rps for check in checks.values()))
+    if requests is not None:
+        return max(_DURATION_S, round(2 * requests / slowest_rps, 1))
+    return min(max(_DURATION_S, round(needed / slowest_rps, 1)), _MAX_USUAL_S)
 
 
 def _choose_answer(checks: Mapping[str, SideCheck], spec: LoadSpec, *, any_answer: bool) -> dict[str, Any]:
@@ -359,10 +407,12 @@ def _choose_answer(checks: Mapping[str, SideCheck], spec: LoadSpec, *, any_answe
     return {"status": first.status}
 
 
-def _tell_checks(checks: Mapping[str, SideCheck], tell: Any) -> None:
+def _tell_checks(checks: Mapping[str, SideCheck], tell: Any, *, is_watched: bool) -> None:
     for check in checks.values():
         started = "" if check.ready_s is None else f"ready after {check.ready_s:.2f} s, "
         tell(f"weir: {check.answer.title}: {started}warmed up for {check.warmup_s:.1f} s in each trial")
+        if check.ready_s is None and not is_watched:
+            tell(f"weir: {check.answer.title}: add --watch PID,PID to measure CPU time and memory")
         for problem in check.problems:
             tell(f"weir: {check.answer.title}: {problem}")
 
@@ -391,7 +441,7 @@ def _print_answer(file: Path, *, json_: str | None, md: str | None, html: Path |
 
 
 @dataclass(frozen=True, slots=True)
-class _Condition:
+class Condition:
     """A condition on a side's ratio to the first side. The comparison fails if the condition is true."""
 
     text: str
@@ -400,27 +450,38 @@ class _Condition:
     bound: float
 
 
-def _read_condition(text: str) -> _Condition:
+def read_condition(text: str) -> Condition:
+    """Returns the condition in a value of `--fail-if`. Raises UsageError if the text has another form."""
     match = re.fullmatch(r"\s*(\w+)\s*([<>])\s*(\d+(?:\.\d+)?)\s*", text)
     if match is None or match[1] not in _METRICS:
         found = f"--fail-if: found {text!r}, expected a metric and a ratio such as 'throughput<0.95'"
         raise UsageError(found, hint=f"use one of these metrics: {', '.join(_METRICS)}")
-    return _Condition(text.strip(), _METRICS[match[1]], match[2] == "<", float(match[3]))
+    return Condition(text.strip(), _METRICS[match[1]], match[2] == "<", float(match[3]))
 
 
-def _judge(findings: "RunFindings", conditions: Sequence[_Condition]) -> ExitCode:
+def _judge(findings: "RunFindings", conditions: Sequence[Condition]) -> ExitCode:
     """Prints for each side whether each condition is true. Returns the exit code."""
+    from weir.findings.formatting import ratio_text
+    from weir.findings.metrics import BY_KEY
+    from weir.stats import SAMPLES_BEYOND
+
     codes = []
     compared = findings.points[0].comparisons if findings.points else ()
     for condition, found in itertools.product(conditions, compared):
         if found.metric != condition.metric:
             continue
+        value = "not measured"
+        if found.ratio is not None:
+            ratio, interval = ratio_text(found.ratio, found.low, found.high)
+            value = f"{ratio} ({interval or 'no interval'})"
+        elif quantile := BY_KEY[found.metric].quantile:
+            value += f", because a trial needs {SAMPLES_BEYOND / (1 - quantile):,.0f} requests: use a longer --duration"
         if found.low is None or found.high is None or found.low <= condition.bound <= found.high:
             verdict, code = "inconclusive", ExitCode.NOT_VALID
         elif (found.high < condition.bound) == condition.is_below:
             verdict, code = "true", ExitCode.MISSED
         else:
             verdict, code = "false", ExitCode.DONE
-        say(f"{condition.text}: {verdict} for {found.name}")
+        say(f"{condition.text}: {verdict} for {found.name}: {value}")
         codes.append(code)
     return ExitCode.MISSED if ExitCode.MISSED in codes else max(codes, default=ExitCode.DONE)

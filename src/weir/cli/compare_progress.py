@@ -26,6 +26,7 @@ class CompareProgress(RunObserver):
         self._side, self._state = "", "starting"
         self._spinner = Spinner("dots", style="cyan")
         self._answer: RenderableType = ""
+        self._told = set[tuple[str, str]]()
         # A separate console: `output.stderr` leaves long lines to the terminal, and rich cannot redraw such lines.
         console = Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._view = Live(console=console, get_renderable=self._render, transient=True) if live else None
@@ -56,8 +57,10 @@ class CompareProgress(RunObserver):
     def on_trial_end(self, planned: PlannedCell, result: TrialResult) -> None:
         self._state = "stopping"
         for reason in result.verdict.reasons:
-            if reason.validity == "invalid":
-                self.tell(f"weir: {_name(planned)}: {reason.text}")
+            # A server that fails does so in each trial.
+            if reason.validity == "invalid" and (key := (_name(planned), reason.kind)) not in self._told:
+                self._told.add(key)
+                self.tell(f"weir: {_name(planned)}: {reason.text.removeprefix(f'{_name(planned)}: ')}")
 
     def on_answer(self, blocks: int, labels: Sequence[str]) -> None:
         # Findings take half a second to import, and no load runs now.
@@ -69,7 +72,7 @@ class CompareProgress(RunObserver):
         assert isinstance(findings, RunFindings)
         if self._view is None:
             self.tell(
-                f"after block {blocks}, {self._spent_s():.0f} s of at most {self._budget_s:.0f} s: {summarize(findings)}"
+                f"after block {blocks} ({self._spent_s():.0f} s, budget {self._budget_s:.0f} s): {summarize(findings)}"
             )
         else:
             self._answer = render_so_far(findings)
@@ -89,4 +92,5 @@ class CompareProgress(RunObserver):
 
 
 def _name(planned: PlannedCell) -> str:
-    return planned.stack.title or planned.stack.label
+    """Returns the name of a side. The second copy of the first side has the suffix ' (A/A)'."""
+    return (planned.stack.title or planned.stack.label) + " (A/A)" * (planned.cell.arm == "aa")

@@ -4,6 +4,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -68,9 +69,10 @@ AgentThreads = Annotated[
 ShareNodes = Annotated[bool, Option("--share-nodes", help="With --cluster: allow several agents on one node.")]
 
 
-def with_load_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Adds options for the named settings of `LoadSpec`, or for all. The command's argument `given` holds the texts."""
-    chosen = {name: SETTINGS[name] for name in names} if names else dict(SETTINGS)
+def with_load_settings(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Adds options for the named settings of `LoadSpec`, or for all. The command's argument `given` holds the texts.
+    `helps` replaces the help of settings."""
+    chosen = {name: replace(SETTINGS[name], help=helps.get(name, SETTINGS[name].help)) for name in names or SETTINGS}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)

@@ -6,7 +6,7 @@ from weir import stats
 from weir.findings.compare import compare
 from weir.findings.evidence import pair_by_block
 from weir.findings.formatting import counted, listed
-from weir.findings.metrics import BY_KEY, THROUGHPUT
+from weir.findings.metrics import BY_KEY, P50, THROUGHPUT
 from weir.findings.points import PointCells
 from weir.findings.types import IdenticalCopies
 
@@ -30,17 +30,20 @@ def compare_copies(points: Sequence[PointCells], names: dict[int, str], *, indic
     copies = list(by_ids.values())
     compared = compare(copies, names, indicative=indicative)
     comparisons = tuple(found for of_pair in compared for found in of_pair if found.low is not None)
-    differences = [
-        log_ratio for pair in copies for log_ratio in pair_by_block(*pair, BY_KEY[THROUGHPUT]).log_ratios.values()
-    ]
-    if not differences:
+    # Copies have equal throughputs if the load limits the throughput.
+    is_limited = all(point.load.limits_throughput for point in points)
+    for metric in (BY_KEY[P50], BY_KEY[THROUGHPUT]) if is_limited else (BY_KEY[THROUGHPUT],):
+        differences = [log for pair in copies for log in pair_by_block(*pair, metric).log_ratios.values()]
+        if differences:
+            break
+    else:
         return None
     spread = stats.rms_log_ratio(differences)
     assert spread.low is not None
     assert spread.high is not None
     different = [found for found in comparisons if found.excludes_one]
     sentence = (
-        f"Two copies of the same stack differed by {spread.value * 100:.1f} % in throughput within a block "
+        f"Two copies of the same stack differed by {spread.value * 100:.1f} % in {metric.title} within a block "
         f"(95 % interval {spread.low * 100:.1f}–{spread.high * 100:.1f} %, {counted(spread.count, 'pair')})."
     )
     if comparisons:

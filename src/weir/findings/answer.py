@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from weir.findings.compare import describe_basis, invert
 from weir.findings.formatting import counted, listed, ratio_text, significant
-from weir.findings.metrics import THROUGHPUT
+from weir.findings.metrics import BY_KEY, P50, THROUGHPUT
 from weir.findings.point_types import Comparison, Point, StackFindings
 from weir.findings.types import Answer, OmittedTrial, Progress, SameServer, TrialCounts
+from weir.model.load import Load
 from weir.model.verdict import worst
 
 _MOST_SERVERS = 3
@@ -43,7 +44,7 @@ def build_answer(
     if of_generators is not None:
         return of_generators
     for point in points:
-        if measured := _measured(point.comparisons):
+        if measured := _measured(point.comparisons, point.answer_metric):
             told = _sort_for_sentence(measured)
             sentence = point.where + point.sentence + _describe_other_points(points, told) + tail
             return _answer_from(sentence, told, told[0].would_change)
@@ -98,7 +99,7 @@ def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) 
     ratios = [
         (found.ratio if found.label == label else 1 / found.ratio, point.label)
         for point in points
-        for found in _measured(point.comparisons)
+        for found in _measured(point.comparisons, told[0].metric)
         if found.ratio is not None and {found.label, found.against_label} == labels
     ]
     if len(ratios) < 2:
@@ -108,10 +109,16 @@ def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) 
     return f" Over {len(ratios)} points this ratio lies between {low} ({at_least}) and {high} ({at_most})."
 
 
-def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Comparison]) -> str:
-    """Describes the throughputs of a point's stacks. The run's headline may repeat this text."""
-    missing = [found.name for found in comparisons if found.metric == THROUGHPUT and found.ratio is None]
-    if measured := _measured(comparisons):
+def choose_answer_metric(load: Load, comparisons: Sequence[Comparison]) -> str:
+    """Returns the metric of the answer at a point: see `Point.answer_metric`."""
+    differ = any(found.outcome in ("more", "less") for found in _measured(comparisons))
+    return P50 if load.limits_throughput and not differ and _measured(comparisons, P50) else THROUGHPUT
+
+
+def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Comparison], metric: str) -> str:
+    """Describes a point's stacks on the metric of the answer. The run's headline may repeat this text."""
+    missing = [found.name for found in comparisons if found.metric == metric and found.ratio is None]
+    if measured := _measured(comparisons, metric):
         told = _sort_for_sentence(measured)
         sentence = told[0].sentence if len(told) == 1 else _several(told)
         if missing:
@@ -130,37 +137,38 @@ def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Compar
     return f"The stacks cannot be compared: {why}. {rates}."
 
 
-def _measured(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    return [found for found in comparisons if found.metric == THROUGHPUT and found.ratio is not None]
+def _measured(comparisons: Sequence[Comparison], metric: str = THROUGHPUT) -> list[Comparison]:
+    return [found for found in comparisons if found.metric == metric and found.ratio is not None]
 
 
 def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
-    """Sorts comparisons by ratio, the highest first. If there is only one comparison, and its ratio is below 1, inverts
-    the comparison."""
+    """Sorts comparisons by ratio, the best first. Inverts an only comparison if the baseline is the better one."""
+    sign = 1 if BY_KEY[measured[0].metric].higher_is_better else -1
     if len(measured) == 1:
         only = measured[0]
-        return [invert(only) if only.ratio is not None and only.ratio < 1 else only]
-    return sorted(measured, key=lambda found: -(found.ratio or 0.0))
+        return [invert(only) if only.ratio is not None and (only.ratio - 1) * sign < 0 else only]
+    return sorted(measured, key=lambda found: -sign * (found.ratio or 0.0))
 
 
 def _several(told: Sequence[Comparison]) -> str:
     """Describes comparisons with the baseline. Example: 'Compared with Flask, Sanic answers 4.1× (3.6–4.7) as many …'"""
-    baseline = told[0].against_name
+    baseline, metric = told[0].against_name, BY_KEY[told[0].metric]
+    verb, amount = metric.phrase.removesuffix(" as").split(" {ratio}× ")
     different = [found for found in told if found.outcome in ("more", "less", "no interval")]
     same = [_ratio(found) for found in told if found.outcome == "same"]
     undecided = [_ratio(found) for found in told if found.outcome == "undecided"]
     parts = []
     if different:
         first, *others = different
-        ratios = [_ratio(first).replace(first.name, f"{first.name} answers", 1), *map(_ratio, others)]
+        ratios = [_ratio(first).replace(first.name, f"{first.name} {verb}", 1), *map(_ratio, others)]
         # A sentence begins with a capital, but a stack's label stays as it is.
-        parts.append(f"Compared with {baseline}, {listed(ratios)} as many requests per second")
+        parts.append(f"Compared with {baseline}, {listed(ratios)} {amount}")
     if same:
         verb = "is" if len(same) == 1 else "are"
-        parts.append(f"{listed(same)} {verb} the same as {baseline} on throughput within ±2 %")
+        parts.append(f"{listed(same)} {verb} the same as {baseline} on {metric.title} within ±2 %")
     if undecided:
         verb = "shows" if len(undecided) == 1 else "show"
-        parts.append(f"{listed(undecided)} {verb} no clear difference from {baseline} on throughput")
+        parts.append(f"{listed(undecided)} {verb} no clear difference from {baseline} on {metric.title}")
     return f"{'; '.join(parts)} (95 % intervals, {describe_basis(min(told, key=lambda found: found.pairs))})."
 
 

@@ -31,6 +31,7 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
             used_s=used_s,
             reported=result.reported_result,
             tool=trial.cell.generator,
+            pipeline=int(trial.cell.coordinates.get("pipeline", 1)),
         )
         in_verdict = PHYSICS in {reason.kind for reason in result.verdict.reasons}
         for violations in check_laws(*results):

@@ -235,6 +235,9 @@ class Point:
     """The beginning of a sentence about the point; empty if the run has only one point."""
     stacks: tuple[StackFindings, ...]
     comparisons: tuple[Comparison, ...]
+    answer_metric: str
+    """The metric of the answer: throughput. If the load limits the throughput, and the throughputs do not differ: the
+    median response time."""
     published: tuple[Published, ...]
     sentence: str
     work: WorkComparison | None = None

@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from weir import stats
 from weir.findings.aa_test import compare_copies
-from weir.findings.answer import build_answer, point_sentence
+from weir.findings.answer import build_answer, choose_answer_metric, point_sentence
 from weir.findings.audit import audit_trials, limit_validity
 from weir.findings.bottleneck import find_bottlenecks, service_node
 from weir.findings.break_even import WantedPoint, find_break_evens, find_wanted_points
@@ -240,6 +240,7 @@ def _describe_point(
 ) -> Point:
     work = compare_work(stacks)
     comparisons = downgrade_comparisons(comparisons, work)
+    metric = choose_answer_metric(group.load, comparisons)
     return Point(
         workload=group.workload,
         load=group.load.label,
@@ -251,8 +252,9 @@ def _describe_point(
         where=labels.where(group),
         stacks=stacks,
         comparisons=tuple(comparisons),
+        answer_metric=metric,
         published=match_published(published, stacks, group.place),
-        sentence=point_sentence(stacks, comparisons),
+        sentence=point_sentence(stacks, comparisons, metric),
         work=work,
         upper_bounds=" ".join(filter(None, (describe_upper_bounds(stacks), describe_waves(stacks)))),
     )

@@ -179,7 +179,8 @@ class IdenticalCopies:
     called_different: int
     """Number of comparisons whose interval excludes 1."""
     spread: float | None
-    """Typical relative difference in throughput between two copies in one block."""
+    """Typical relative difference between two copies in one block: in throughput, or in the median response time if the
+    load limits the throughput."""
     spread_low: float | None
     """Lower end of the interval of `spread`."""
     spread_high: float | None

@@ -13,13 +13,15 @@ from weir.engine_process import pin_to_cpus
 from weir.generators.engine import EngineLoad
 from weir.generators.handle import StopSwitch
 from weir.host import Host
+from weir.lab.monitoring import find_exit
 from weir.lab.placement import place
-from weir.lab.stack_process import find_exit_problems
+from weir.lab.stack_process import find_exit_problems, list_process_names
 from weir.lab.trial_services import Services
 from weir.model.errors import TargetError
 from weir.model.load import Request
 from weir.model.load_observer import LoadObserver
 from weir.model.records import Interval
+from weir.stacks.answer_check import CheckAnswers
 from weir.stacks.build import BuiltStack
 from weir.stacks.manifest import Stack
 from weir.stacks.readiness import send_request
@@ -64,17 +66,24 @@ class SideCheck:
     answer: SideAnswer
     ready_s: float | None
     warmup_s: float
+    throughput_rps: float
+    """Throughput of the warm-up, in responses per second."""
     problems: tuple[str, ...]
     """Sentences about problems when weir stopped the side's processes."""
 
 
 def check_sides(
-    study: Study, build: Callable[[Host, Stack], BuiltStack], *, warmup_s: float | None, on_step: Callable[[str], None]
+    study: Study,
+    build: Callable[[Host, Stack], BuiltStack],
+    *,
+    warmup_s: float | None,
+    on_step: Callable[[str], None],
+    check: CheckAnswers,
 ) -> dict[str, SideCheck]:
     """Starts the stacks of a study one after the other. Returns a dict from stack label to result.
 
-    `warmup_s` is the warm-up in every result; None: weir loads each side, and measures when its throughput is steady.
-    Raises TargetError if a side did not start or did not respond.
+    `check` checks the responses of a stack before the load. `warmup_s` is the warm-up in every result; None: weir
+    measures when each side's throughput is steady. Raises TargetError if a side did not start, or did not respond.
     """
     placement = place(study.file.cpus, study.file.network)
     cells = {
@@ -84,17 +93,20 @@ def check_sides(
     with pin_to_cpus(placement.control), Host() as host, Services(host, on_step) as services:
         for label, planned in cells.items():
             stack = planned.stack
-            on_step(f"starting {stack.title or label}")
+            on_step(f"{'starting' if isinstance(stack, Stack) else 'checking'} {stack.title or label}")
             built = build(host, stack) if isinstance(stack, Stack) else None
             placed = planned.restrict_placement(placement)
             with services.running_with_stack(
-                built, planned, placed, "compare", inputs=random.Random(0), check=lambda *_, **__: None
+                built, planned, placed, "compare", inputs=random.Random(0), check=check
             ) as (_, running):
                 request = planned.request(running.base_url)
                 answer = _ask(planned, request)
-                length_s = _find_warmup(planned, request, placed.load) if warmup_s is None else warmup_s
+                length_s, rate_rps = _warm_up(planned, request, placed.load, warmup_s)
+                if built is not None and (ended := find_exit([host], list_process_names(planned.cell.replicas))):
+                    problem = f"{answer.title}: the process ended {ended.how} during the warm-up"
+                    raise TargetError(problem, hint=f"tail {built.log_path('compare')}")
             problems = tuple(problem for ended in running.ended for problem in find_exit_problems(ended))
-            found[label] = SideCheck(answer, running.ready_s, length_s, problems)
+            found[label] = SideCheck(answer, running.ready_s, length_s, rate_rps, problems)
     return found
 
 
@@ -128,15 +140,28 @@ def _shorten(body: bytes) -> str:
     )
 
 
-def _find_warmup(planned: PlannedCell, request: Request, cpus: tuple[int, ...]) -> float:
-    """Loads a side until its throughput is steady. Returns this warm-up's duration in seconds, from 1 to 10."""
-    plan = planned.plan(request, targets=(), duration_s=_MAX_WARMUP_S, interval_s=_WARMUP_INTERVAL_S, cpus=cpus)
+def _warm_up(
+    planned: PlannedCell, request: Request, cpus: tuple[int, ...], wanted_s: float | None
+) -> tuple[float, float]:
+    """Loads a side for `wanted_s` seconds; None: until its throughput is steady, for 1 s to 10 s. Returns the duration
+    and the throughput. Raises TargetError without a response."""
+    title = planned.stack.title or planned.stack.label
+    length_s = _MAX_WARMUP_S if wanted_s is None else wanted_s
+    plan = planned.plan(request, targets=(), duration_s=length_s, interval_s=_WARMUP_INTERVAL_S, cpus=cpus)
     stop = StopSwitch()
-    throughput = Throughput(stop.stop)
-    with EngineLoad(plan.answered_to_the_end(), throughput) as load, stop.connected(load):
-        load.result()
+    throughput = Throughput(stop.stop if wanted_s is None else lambda: None)
+    try:
+        with EngineLoad(plan.answered_to_the_end(), throughput) as load, stop.connected(load):
+            summary = load.result().summary
+    except TargetError as error:
+        raise TargetError(f"{title}: {error.message}", hint=error.hint) from None
+    if not summary.requests.completed and summary.requests.failed:
+        why = next(iter(summary.verdict.reasons), f"{summary.requests.failed:,} requests failed")
+        raise TargetError(f"{title}: no response under load: {why}")
+    if wanted_s is not None:
+        return wanted_s, summary.throughput_rps
     intervals = max(0, len(throughput.completed) - _STEADY_INTERVALS)
-    return max(_MIN_WARMUP_S, intervals * _WARMUP_INTERVAL_S)
+    return max(_MIN_WARMUP_S, intervals * _WARMUP_INTERVAL_S), summary.throughput_rps
 
 
 class Throughput(LoadObserver):

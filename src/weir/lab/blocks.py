@@ -97,6 +97,7 @@ class _StoppingRule:
         self._study, self._method = run.study, run.study.file.method
         self._observer, self._extra_blocks = run.observer, run.controls.extra_blocks
         self._writer = writer
+        self._labels = {planned.cell.id: planned.stack.title or planned.stack.label for planned in cells}
         self._cells = len(cells)
         self._block_s = sum(planned.trial_s for planned in cells)
         by_id = {planned.cell.id: planned.trial_s for planned in cells}
@@ -128,6 +129,8 @@ class _StoppingRule:
         """Returns whether block number `block` starts. If the block does not start, sets `stop` to the reason."""
         width = self._method.width
         precisions = self._precisions(width) if block > 1 and width is not None else []
+        measured = {cell_id for cell_id, _ in self.done.accepted}
+        unmeasured = next((label for cell_id, label in self._labels.items() if cell_id not in measured), "")
         while True:
             extra_blocks = self._extra_blocks.blocks
             self.stop = find_stop_reason(
@@ -138,6 +141,7 @@ class _StoppingRule:
                 block_s=self._cells * self._trial_s,
                 trials_in_block=self.done.has_block(block),
                 extra_blocks=extra_blocks,
+                unmeasured=unmeasured,
             )
             # If a viewer has requested another block, `close` returns False, and the rule runs again.
             if self.stop is None or self._extra_blocks.close(extra_blocks):

@@ -250,8 +250,8 @@ def _start(
             watch_writes=watch_writes,
         )
     if network:
-        return process, f"http://{process.address}:{network.published_port}"
-    return process, f"http://{known['host']}:{known['port']}"
+        return process, f"{stack.scheme}://{process.address}:{network.published_port}"
+    return process, f"{stack.scheme}://{known['host']}:{known['port']}"
 
 
 def _check_external(

@@ -12,6 +12,9 @@ from weir.model.run_types import StopReason
 from weir.study.file import Method
 from weir.study.time_estimate import format_duration
 
+_FUTILE_BLOCKS = 3
+"""Number of blocks after which a run without a fixed number of blocks ends if a stack has no valid trial."""
+
 if TYPE_CHECKING:
     # A slow import: see `blocks`.
     from weir.findings.precision import Precision
@@ -26,6 +29,7 @@ def find_stop_reason(
     block_s: float,
     trials_in_block: bool,
     extra_blocks: int = 0,
+    unmeasured: str = "",
 ) -> StopReason | None:
     """Returns the reason why a block does not start; None if the block starts.
 
@@ -37,11 +41,14 @@ def find_stop_reason(
         block_s: estimated duration of a block, from these trials or from the plan.
         trials_in_block: whether the block started before an interruption; such a block runs in any case.
         extra_blocks: number of blocks that a viewer requested in addition to the study's blocks.
+        unmeasured: label of a stack without a valid trial so far; empty without such a stack.
     """
     if trials_in_block or block == 1:
         return None
     done = block - 1
     blocks = f"{done} block{'s' if done > 1 else ''}"
+    if unmeasured and method.last_block is None and done >= _FUTILE_BLOCKS:
+        return StopReason("no_valid_trial", done, f"{blocks} have no valid trial of {unmeasured}")
     # Also counts blocks that viewers requested before an interruption of the run.
     added = max(0, done - method.last_block) if method.last_block is not None else 0
     if method.width is not None and done >= method.blocks and is_narrow(precisions, method.width):

@@ -74,7 +74,13 @@ def _verdict(
     # The CPUs of an external server are unknown, unless the study names its processes.
     cpus, used_s = len({*placement.stack, *placement.services}) or None, used.duration_s
     results = build_reported_results(
-        load, planned.cell.load, resources, cpus=cpus, used_s=used_s, reported=measured.reported_result
+        load,
+        planned.cell.load,
+        resources,
+        cpus=cpus,
+        used_s=used_s,
+        reported=measured.reported_result,
+        pipeline=planned.load.pipeline,
     )
     return judge(
         Facts(

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 PLAN_SCHEMA = 1
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
@@ -89,6 +89,11 @@ class ClosedLoad:
     """Minimum time from the intended start of a user's request to the intended start of the user's next request."""
 
     @property
+    def limits_throughput(self) -> bool:
+        """Whether pauses limit the throughput, so that a faster server may show the same throughput."""
+        return self.think is not None or self.pace_s is not None
+
+    @property
     def connections(self) -> int:
         """The maximum number of users."""
         return math.ceil(highest(self.users))
@@ -128,6 +133,8 @@ class OpenLoad:
     arrivals: Arrivals = "constant"
     session: Session | None = None
     """The requests of each arrival. None if each arrival is a single request."""
+    limits_throughput: ClassVar[bool] = True
+    """Whether the load limits the throughput, so that a faster server may show the same throughput."""
 
     @property
     def label(self) -> str:

@@ -212,7 +212,7 @@ class RunInfo:
         return not self.study
 
 
-Rule = Literal["blocks", "width", "most_blocks", "budget", "first_answer"]
+Rule = Literal["blocks", "width", "most_blocks", "budget", "first_answer", "no_valid_trial"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,6 +241,7 @@ class Stack:
     variant: str | None = None
     in_place: bool = False
     """Whether the stack starts in `folder` itself, without a build or a copy, and inherits the user's environment."""
+    scheme: str = "http"
 
     @property
     def id(self) -> str:

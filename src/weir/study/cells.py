@@ -112,6 +112,7 @@ class PlannedCell:
             expected_status=None if has_steps else (self.workload.answer.status,),
             targets=targets,
             script=self.script,
+            tls=self.load.to_tls(KEY_NAMES) if request.target.startswith("https:") else None,
             **self.load.plan_options | own,
         )
 
@@ -383,9 +384,13 @@ def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
         }
         for one in planned
     ]
-    # A scenario or a script is always a coordinate, so that weir does not resume a run with another one.
-    differing = [key for key, first in conditions[0].items() if any(one[key] != first for one in conditions)]
-    differing += [key for key in ("scenario", "script") if key not in differing and conditions[0][key] != "none"]
+    # weir does not resume a run with another scenario or script, and the audit reads the pipeline.
+    always = {"pipeline": "1", "scenario": "none", "script": "none"}
+    differing = [
+        key
+        for key, first in conditions[0].items()
+        if any(one[key] != first for one in conditions) or first != always.get(key, first)
+    ]
     found = []
     for one, mine in zip(planned, conditions, strict=True):
         coordinates = one.cell.coordinates | {key: mine[key] for key in differing}

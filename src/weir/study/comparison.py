@@ -2,15 +2,17 @@
 
 import re
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
 import tomli_w
 
-from weir.load_spec import DEFAULT_CONNECTIONS, LoadSpec
+from weir.load_spec import DEFAULT_CONNECTIONS, FLAG_NAMES, LoadSpec
 from weir.model.errors import UsageError
 from weir.model.load import Profile
 from weir.parsing import write_profile
@@ -57,15 +59,17 @@ class Side:
 
 
 def parse_side(text: str) -> Side:
-    """Returns the side that an argument of the command line names. Raises UsageError for an https URL."""
-    if text.startswith("https://"):
-        problem = f"URL: found {text}, expected http://: weir does not compare servers through TLS"
-        raise UsageError(problem, hint=f"to load one server through TLS: weir load {text}")
-    if text.startswith("http://"):
+    """Returns the side that an argument of the command line names. Raises UsageError for an unknown word."""
+    if text.startswith(("http://", "https://")):
         return Side(text, "url")
     match = _STACK.fullmatch(text)
-    if match is not None and match[1] in {path.parent.name for path in list_manifest_files()}:
+    stacks = [path.parent.name for path in list_manifest_files()]
+    if match is not None and match[1] in stacks:
         return Side(text, "stack")
+    if match is not None and shutil.which(text) is None:
+        known = get_close_matches(match[1], stacks, 1)
+        hint = f"did you mean {known[0]}?" if known else "weir stacks list"
+        raise UsageError(f"SIDE: found {text!r}, expected a command, a URL or a stack of weir", hint=hint)
     return Side(text, "command")
 
 
@@ -148,6 +152,7 @@ def write_study(
     budget_s: float,
     ready: Mapping[str, Any],
     script: tuple[str, str] | None = None,
+    scheme: str = "http",
 ) -> str:
     """Returns the TOML text of a study that compares the sides under a load.
 
@@ -161,14 +166,19 @@ def write_study(
         budget_s: maximum time of all trials together.
         ready: the table `ready` of each server that weir starts.
         script: the tool that makes the load, and its script with arguments. None: weir's engine makes the load.
+        scheme: scheme of the URLs of each server that weir starts.
     """
     first = sides[0].name
     name = workload or WORKLOAD
+    titles = " or ".join(side.title for side in sides)
+    # A load that limits the throughput shows a difference only in the response times.
+    is_limited = spec.to_load(FLAG_NAMES).limits_throughput
+    width_of = {"width_of": "response_time_us.p50"} if is_limited else {}
     most_s = max(warmups_s.values())
     content: dict[str, Any] = {
         "schema": 1,
         "title": " and ".join(side.title for side in sides),
-        "question": f"Which has the higher throughput: {' or '.join(side.title for side in sides)}?",
+        "question": f"Which has the {'shorter response time' if is_limited else 'higher throughput'}: {titles}?",
         "matrix": {"stacks": [side.name for side in sides], "workloads": [name], **choose_amount(spec)},
         "load": write_load_table(spec),
         "method": {
@@ -176,7 +186,7 @@ def write_study(
             "seed": spec.seed or 1,
         },
         "scales": {
-            "quick": {"method": {"width": precision, "budget_s": budget_s}},
+            "quick": {"method": {"width": precision, "budget_s": budget_s, **width_of}},
             "evidence": {"method": {"blocks": EVIDENCE_BLOCKS}, "load": {"duration_s": EVIDENCE_S}},
         },
     }  # fmt: skip
@@ -189,6 +199,7 @@ def write_study(
         elif side.kind == "command":
             table = {"command": side.text, "folder": side.folder, "serves": [name], **title}
             table |= {"env": dict(side.env)} if side.env else {}
+            table |= {"scheme": scheme} if scheme != "http" else {}
             content.setdefault("server", {})[side.name] = table | ({"ready": dict(ready)} if ready else {})
     if script is not None:
         content["matrix"]["generators"], content["load"]["script"] = [script[0]], script[1]

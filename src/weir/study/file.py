@@ -204,7 +204,7 @@ class External(Table):
     """A running server. weir checks the server and sends loads to it, but does not start or stop it."""
 
     url: str
-    """URL of the server: `http://HOST[:PORT]`. weir appends the workload's path."""
+    """URL of the server: `http://HOST[:PORT]` or `https://HOST[:PORT]`. weir appends the workload's path."""
     pids: list[int] = Field(default_factory=list)
     """Process ids of the server on this machine. weir measures the CPU, memory and threads of these process trees."""
     serves: list[str] = Field(min_length=1)
@@ -219,7 +219,9 @@ class External(Table):
     def _is_a_base(cls, url: str) -> str:
         try:
             parts = urlsplit(url)
-            well_formed = parts.scheme == "http" and parts.hostname and (parts.port is None or parts.port > 0)
+            well_formed = (
+                parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+            )
         except ValueError:
             well_formed = False
         if not well_formed or parts.query or parts.fragment or parts.path.strip("/"):
@@ -245,6 +247,8 @@ class Server(Table):
     env: dict[str, str] = Field(default_factory=dict)
     """Environment variables of the command, in addition to your environment."""
     ready: Ready = Field(default_factory=Ready)
+    scheme: Literal["http", "https"] = "http"
+    """Scheme of the server's URLs."""
     serves: list[str] = Field(min_length=1)
     """Names of the workloads that the server serves."""
     title: str = ""
@@ -277,7 +281,7 @@ class Server(Table):
                 "serves": {workload: {} for workload in self.serves},
             }
         )  # fmt: skip
-        return Stack(manifest, (base / self.folder).resolve(), in_place=True)
+        return Stack(manifest, (base / self.folder).resolve(), in_place=True, scheme=self.scheme)
 
 
 class OwnWorkload(Table):

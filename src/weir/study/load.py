@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, create_model
 
 from weir.load_spec import MAX_PIPELINE, SETTINGS, LoadSpec
 from weir.model.load import Arrivals, Profile
-from weir.parsing import parse_count, parse_duration, parse_think_time
+from weir.parsing import parse_count, parse_duration, parse_pem_path, parse_think_time
 from weir.services.dataset import render
 from weir.toml_file import Table
 
@@ -89,6 +89,8 @@ _TYPES_BY_READER: Mapping[Any, Any] = {
     parse_count: Annotated[int, Field(ge=1)],
     parse_duration: Annotated[float, Field(gt=0)],
     parse_think_time: Annotated[str, AfterValidator(_check_pause)],
+    parse_pem_path: str,
+    str: str,
 }
 """A dict from a setting's reading function to the type of the setting's key. A flag without a value is a `bool`."""
 
