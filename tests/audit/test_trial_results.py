@@ -63,8 +63,8 @@ def laws(
 
 
 def test_a_pipelined_connection_has_several_requests_in_flight() -> None:
-    slow = TIMES.model_copy(update={"mean": 20_100})
-    summary = SUMMARY.model_copy(update={"response_time_us": slow, "service_time_us": slow})
+    slow = replace(TIMES, mean=20_100)
+    summary = replace(SUMMARY, response_time_us=slow, service_time_us=slow)
     assert len(find_violations(*build_reported_results(summary, CLOSED))) == 2
     assert find_violations(*build_reported_results(summary, CLOSED, pipeline=2)) == ()
 

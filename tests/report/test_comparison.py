@@ -44,7 +44,7 @@ def test_two_copies_cannot_be_told_apart_and_the_sentence_says_so(tmp_path: Path
 def test_at_a_fixed_rate_the_answer_is_about_the_response_time(tmp_path: Path) -> None:
     def serve_rate(_: str, block: int, result: TrialResult) -> TrialResult:
         assert result.summary is not None
-        return replace(result, summary=result.summary.model_copy(update={"throughput_rps": 1000.0 + block}))
+        return replace(result, summary=replace(result.summary, throughput_rps=1000.0 + block))
 
     study = SyntheticStudy(duration_s=2.0, stacks=(FLASK, SANIC), loads=(OpenLoad(1000.0, 20),), change=serve_rate)
     findings = findings_of(tmp_path, study)
