@@ -22,11 +22,7 @@ from weir.model.records import Interval, LoadEvent
 
 def run_front_end(tool: str, words: Sequence[str]) -> int:
     """Runs the load of a command line of `tool`, a key of `TOOLS`. Returns the exit code that the tool would return.
-
-    Raises:
-        UsageError: the engine is missing.
-        TargetError: the engine ended unexpectedly during the load.
-    """
+    Raises UsageError if the engine is missing, TargetError if the engine ended unexpectedly during the load."""
     try:
         return _run(read_command_line(tool, words))
     except ToolExit as exit_:

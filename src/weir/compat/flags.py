@@ -73,11 +73,7 @@ class ToolFlags:
 
     def parse(self, words: Sequence[str]) -> SimpleNamespace:
         """Returns the values of the flags, the `url`, the words after the URL (`arguments`), and the `order` of flags.
-
-        Raises:
-            ToolError: the command line is invalid, or has a flag that weir does not support.
-            ToolExit: the command line asks for help or for the version.
-        """
+        Raises ToolError if the command line is invalid or has an unsupported flag, ToolExit if it asks for help."""
         known = {spelling: flag for flag in self.flags for spelling in flag.spellings.split()}
         values: dict[str, Any] = {flag.name: flag.default for flag in self.flags}
         order: list[str] = []
