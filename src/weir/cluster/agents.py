@@ -189,7 +189,6 @@ class AgentHandle:
         return AgentLostError(f"agent {self.name} is lost: {self.lost}", hint=CHECK_HINT)
 
     def forget(self, number: int) -> None:
-        """Removes an ended engine."""
         with self._lock:
             self._engines.pop(number, None)
 

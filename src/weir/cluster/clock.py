@@ -23,7 +23,6 @@ class Clock:
 
     @property
     def round_trip_ns(self) -> int:
-        """Round-trip time of the fastest reading."""
         return 2 * self.error_ns
 
 

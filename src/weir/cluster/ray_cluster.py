@@ -55,7 +55,6 @@ class Node:
     resources: dict[str, float]
 
     def offers(self, role: Role) -> bool:
-        """Returns whether the node offers this role."""
         return self.resources.get(get_resource_name(role), 0) > 0
 
 

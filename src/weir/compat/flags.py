@@ -67,7 +67,6 @@ class ToolFlags:
     """The tool's exit code for an unknown flag, or for a value that the tool cannot parse. None: `wrong_code`."""
     is_go: bool = False
     flags_follow_url: bool = False
-    """Whether the tool accepts flags after the URL."""
     default_scheme: str = ""
     """The scheme that the tool adds to a URL without a scheme. Empty: the tool requires a scheme."""
 

@@ -53,7 +53,6 @@ class FrontEnd(ABC):
     waits_for_answers: bool = False
     """Whether the tool waits for the requests in flight at the end of the duration."""
     needs_request_log: bool = False
-    """Whether the report needs a log of all requests."""
 
     @cached_property
     def plan(self) -> LoadPlan:

@@ -42,7 +42,6 @@ class Capacity:
     users: Users | None
     """Capacity as a number of users; None if the caller gave no pause, or if the rate is unknown."""
     reasons: tuple[str, ...]
-    """Reasons to doubt the result."""
     sentence: str
     would_change: str
 
@@ -65,7 +64,6 @@ class KneeFinding:
     sentence: str
     would_change: str
     reasons: tuple[str, ...] = ()
-    """Reasons to doubt the result."""
     is_known: ClassVar[bool] = True
     """Always true, because every search for a knee finds a knee."""
 

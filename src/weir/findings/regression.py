@@ -62,7 +62,6 @@ class Gate:
 
     @property
     def worse(self) -> tuple[CheckedMetric, ...]:
-        """Metrics with the verdict `worse`."""
         return tuple(one for one in self.checked if one.verdict == "worse")
 
     @property

@@ -46,7 +46,6 @@ class SideAnswer:
     status: int
     body: bytes
     is_constant: bool
-    """Whether all responses of the side were equal."""
 
     @property
     def value(self) -> Any:

@@ -19,7 +19,6 @@ class CompletedTrials:
     rejected: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     def note(self, cell_id: int, block: int, validity: str) -> None:
-        """Records the verdict of a trial."""
         if validity == "invalid":
             self.rejected[cell_id, block] += 1
         else:

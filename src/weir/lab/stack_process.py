@@ -55,7 +55,6 @@ class RunningStack:
     ready_s: float | None
     """Time until the last process was ready; None if weir did not start the processes."""
     check_s: float
-    """Duration of the check of the stack's responses."""
     runtime: str = ""
     """Version line of the first process's runtime, such as `Python 3.12.3`; empty if unknown."""
     ended: tuple[Ended, ...] = ()

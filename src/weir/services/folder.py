@@ -84,7 +84,6 @@ class ServiceFolder:
         shutil.rmtree(self.path / name, ignore_errors=True)
 
     def remove(self) -> None:
-        """Removes the folder and all files in the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 

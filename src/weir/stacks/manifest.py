@@ -335,12 +335,10 @@ class Stack:
         return {name: str(value) for name, value in (own | dict(chosen or {})).items()}
 
     def command(self, settings: dict[str, str], fields: dict[str, str]) -> list[str]:
-        """Returns the command that starts the stack."""
         limits = [arg.replace("{value}", value) for name, value in settings.items() if (arg := self.limits[name].arg)]
         return [fill_fields(part, fields) for part in (*self.manifest.run.command, *limits, *self._variant.args)]
 
     def environment(self, settings: dict[str, str], fields: dict[str, str]) -> dict[str, str]:
-        """Returns the stack's own environment variables."""
         limits = {env: value for name, value in settings.items() if (env := self.limits[name].env)}
         environment = {**self.manifest.run.env, **self._variant.env, **limits}
         return {name: fill_fields(value, fields) for name, value in environment.items()}

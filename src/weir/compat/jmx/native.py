@@ -40,7 +40,6 @@ class NativeLoad:
     spec: LoadSpec
     """The load, without its scenario."""
     scenario_file: str
-    """The name of the scenario file."""
 
     @property
     def command(self) -> str:
@@ -54,7 +53,6 @@ class NativeLoad:
 
     @property
     def users(self) -> Profile:
-        """The number of users over time."""
         assert isinstance(self.plan.load, ClosedLoad)
         return self.plan.load.users
 

@@ -51,7 +51,6 @@ class Element:
         return default if found is None else found.text
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Returns the value of a boolean property."""
         return self.value(name, "true" if default else "false").strip().lower() == "true"
 
     def items(self, name: str) -> list["Element"]:

@@ -31,7 +31,6 @@ class TableFormat:
 
     title: str
     columns: frozenset[str]
-    """Columns that the table must have."""
     read: Callable[[Iterator[Row], str], list[ReportedResult]]
 
 

@@ -27,7 +27,6 @@ class Tally:
     statuses: Counter[int] = field(default_factory=Counter)
     response: Hdr = field(default_factory=Hdr)
     longest_ns: int = 0
-    """The longest response time."""
     received_bytes: int = 0
 
     @property
@@ -76,10 +75,8 @@ class Process:
     role: str | None = None
     """`local`, `master` or `worker`. None until a test starts in the process."""
     last_ns: int = 0
-    """Time of the last report."""
     stopped_ns: int | None = None
     news: News | None = None
-    """The last report."""
     has_ended: bool = False
     is_lost: bool = False
     """Whether the process ended without its last report."""
