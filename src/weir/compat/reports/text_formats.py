@@ -411,7 +411,6 @@ ARTILLERY = TextFormat(
 ARTILLERY_1 = replace(
     ARTILLERY,
     title="Artillery (before 2.0)",
-    fixed={"tool": "Artillery"},
     starts=("Complete report @", "Summary report @"),
     marks=("Scenarios launched:",),
     lines=(
@@ -504,7 +503,6 @@ SUMMARISER = TextFormat(
     ),
     optional=("summary + {added} in ", "summary + {_:text} Started: {users} "),
     interim=("summary + {_} in ",),
-    fixed={"tool": "JMeter"},
     # Each line `summary =` has all requests since the start.
     is_interim=lambda one, later: one["requests"] + later.get("added", 0) == later["requests"],
 )
