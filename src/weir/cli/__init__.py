@@ -18,8 +18,7 @@ def main() -> None:
     """Runs the command line. Prints one message for an error, and ends the process with an exit code."""
     _open_closed_streams()
     use_plain_text()
-    # SIGTERM and a closed terminal are interruptions like Ctrl-C: weir keeps all finished work. Under nohup, SIGHUP
-    # stays ignored.
+    # SIGTERM and a closed terminal are interruptions like Ctrl-C: weir keeps finished work. nohup ignores SIGHUP.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)

@@ -1,5 +1,4 @@
-"""`weir jmeter --engine`: runs a plan of plain thread groups and HTTP requests with weir's engine, and prints JMeter's
-summary."""
+"""`weir jmeter --engine`: runs a plan of plain thread groups with weir's engine, and prints JMeter's summary."""
 
 import re
 import sys

@@ -38,8 +38,7 @@ _PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
 """Prefixes of lines that the agent may delay by some tenths of a second."""
 _LOOK_EVERY_S = 0.25
 _STOOD_STILL_S = 1.0
-"""Maximum time between two checks for silent agents. If more time passes, weir assumes that the checking thread was
-paused."""
+"""Maximum time between two checks for silent agents. After more time, weir assumes that the checking thread paused."""
 _BEGUN_WITHIN_S = 60.0
 _READINGS = 40
 

@@ -177,8 +177,8 @@ class SharedLoad(LoadHandle):
         return self._finished.wait(timeout_s)
 
     def result(self) -> LoadEnd:
-        """Waits for the end of the load and returns the merged result. Raises GeneratorError if all agents are lost, or
-        if the generator of an agent failed."""
+        """Waits for the end of the load and returns the merged result. Raises GeneratorError if an agent's generator
+        failed, or if all agents are lost."""
         self._finished.wait()
         if self._failure is not None:
             raise self._failure
@@ -301,8 +301,7 @@ class SharedLoad(LoadHandle):
 
 
 def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, LoadPlan]:
-    """Returns the plan of each agent, according to its number of load threads. Raises UsageError if the load cannot be
-    split among these agents."""
+    """Returns each agent's plan, by its number of load threads. Raises UsageError if these agents cannot split the load."""
     firsts, of = accumulate(threads.values(), initial=0), sum(threads.values())
     if plan.until_first_failure and len(threads) > 1:
         late = "the other agents would learn of the failure too late"

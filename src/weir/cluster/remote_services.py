@@ -31,8 +31,7 @@ _FILES_WITHIN_S = 60.0
 
 @contextmanager
 def open_service_place(cluster: RayCluster) -> Iterator[ServiceHost | None]:
-    """Yields the node for services, with a running agent and host. Yields None if no node offers the role, or if this
-    machine's node offers the role."""
+    """Yields the node for services, with a running agent and host; None if no other node offers the role."""
     if find_node(cluster, "service") is None:
         yield None
         return

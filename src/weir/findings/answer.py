@@ -135,8 +135,7 @@ def _measured(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
-    """Sorts comparisons by ratio, the highest first. If there is only one comparison, and its ratio is below 1, inverts
-    the comparison."""
+    """Sorts comparisons by ratio, the highest first. Inverts a single comparison whose ratio is below 1."""
     if len(measured) == 1:
         only = measured[0]
         return [invert(only) if only.ratio is not None and only.ratio < 1 else only]

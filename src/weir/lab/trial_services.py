@@ -209,8 +209,7 @@ class Services(Closing):
         port: int = 0,
         watch_writes: bool = False,
     ) -> Iterator[tuple[RunningServices, RunningStack]]:
-        """Starts the services and the stack of a cell outside a trial. The logs are beside the build, and
-        their names contain `name`."""
+        """Starts a cell's services and stack outside a trial. Their logs, beside the build, have `name` in their names."""
 
         def name_log(suffix: str) -> Path:
             assert built is not None

@@ -83,8 +83,7 @@ class EventQueue(LoadObserver):
         return self._state.snapshot(self._totals, self._clock())
 
     def changes(self) -> dict[str, Any] | None:
-        """Returns the changes since the last call; None if nothing changed. Until the run ends, returns at least the
-        elapsed time once a second."""
+        """Returns the changes since the last call, during a run at least the elapsed time once a second. None: no change."""
         self._read()
         now_s = self._clock()
         if not self._has_changes and (self._state.phase == "ended" or now_s - self._published_s < 1.0):

@@ -119,8 +119,7 @@ def solve_closed_system(stations: Sequence[Station], users: int, think_s: float 
 
 
 def _busy_servers(before: Array, used: float, servers: int) -> Array:
-    """Returns the probabilities of 0, 1, … busy servers with one user more than in `before`. `used`: the mean number of
-    busy servers."""
+    """Returns the probabilities of 0, 1, … busy servers with one user more than `before`. `used`: the mean number."""
     now = np.zeros(servers)
     now[1:] = used / np.arange(1, servers) * before[:-1]
     idle = 1 - (used + float(np.arange(servers - 1, 0, -1) @ now[1:])) / servers

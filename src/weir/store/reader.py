@@ -70,8 +70,7 @@ class RunReader:
             return list(cache["trials"])
 
     def unfinished(self) -> Trial | None:
-        """Returns the unfinished trial of a load without a study. This trial has no summary. Returns None for a study,
-        or for a finished load."""
+        """Returns the unfinished trial of a load without a study, which has no summary; otherwise None."""
         if not self.info.is_load:
             return None
         cells = {cell.id: cell for cell in self.cells()}
@@ -152,8 +151,7 @@ class RunReader:
 
     @contextmanager
     def _cache(self) -> Iterator[dict[Any, Any]]:
-        """Yields the cache of rows, because several findings and charts read the same rows. Empties the cache first if
-        another process has written the file."""
+        """Yields the cache of rows that several findings and charts read. Empties it after another process's write."""
         with explained(self.path):
             (version,) = self._open.connection.execute("PRAGMA data_version").fetchone()
             if version != self._version:

@@ -94,8 +94,7 @@ def list_arguments(holder: Element | None) -> list[Argument]:
 
 
 def read_tree(path: Path) -> Element:
-    """Returns the enabled part of the test plan in a .jmx file. Raises UsageError: the file cannot be read, is not XML,
-    has a DTD, or is not a test plan."""
+    """Returns the enabled part of a .jmx file. Raises UsageError if the file is not a readable test plan without a DTD."""
     try:
         content = path.read_bytes() if path.stat().st_size <= _LARGEST_BYTES else None
     except OSError as error:

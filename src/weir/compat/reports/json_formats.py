@@ -294,8 +294,7 @@ SIEGE_JSON = JsonFormat(
 
 
 def _finish_gatling(values: Values, report: Any) -> Values:
-    """Gatling rounds times to whole milliseconds. The file does not say which percentiles it has, and so weir does not
-    read them."""
+    """Gatling rounds times to whole milliseconds. The file does not name its percentiles, so weir does not read them."""
     times = ("mean_s", "stdev_s", "min_s", "max_s")
     return values | {name: widen(values[name], MS) for name in times if name in values}
 

@@ -114,8 +114,7 @@ OHA = replace(HEY, title="oha", starts=("Summary:", "Success rate:"), marks=("Su
 
 
 def _finish_ab(values: Values) -> Values:
-    """ab never counts a response as failed because of its status, and counts a failed connection twice: as an exception
-    and as a failed receive."""
+    """ab does not count a wrong status as a failure, and counts a failed connection as an exception and as a receive."""
     failed, wrong = values["failed"], values.get("wrong", 0)
     receive, exceptions = values.get("receive", failed), values.get("exceptions", 0)
     errors = {
