@@ -142,14 +142,11 @@ class Host(Closing):
 
         Args:
             name: name of the process, unique until the process has ended.
-            argv: command and arguments.
             tier: name of the tier to which samples assign the process.
-            cwd: working directory of the process.
             env: all environment variables of the process.
             log: file to which the host appends the output of the process.
             cpus: CPUs of the process and its descendants. Empty: all CPUs.
             user: user of the process. None: weir's user. Any other user needs root.
-            limits: limits of CPU and memory for the process and its descendants together.
             network: the process's own network. None: the process has no own network, and listens on loopback.
             watch_writes: whether `Ended.written` lists files outside `cwd` and the log's folder. Needs root.
         """

@@ -109,19 +109,15 @@ class _Share(LoadObserver):
 class SharedLoad(LoadHandle):
     """A running load by several agents.
 
-    The loss of an agent ends the load; `result` then reports the other agents' measurement, with an invalid verdict.
+    An agent that is already lost gets no part. A later loss ends the load; `result` then reports the other agents'
+    measurement, with an invalid verdict.
 
-    Args:
-        agents: the agents. A lost agent gets no part, and `result` reports the loss.
-        plan: the whole load, with intervals of at most one second. With longer intervals, agents would seem lost.
-        observer: receives the merged records, one call at a time.
-        threads: number of each agent's load threads, which determines the agent's share; None: `plan.threads`.
+    `plan`: the whole load, with intervals of at most one second; with longer intervals, agents would seem lost.
+    `observer` receives the merged records, one call at a time. `threads`: number of each agent's load threads, which
+    determines the agent's share; None: `plan.threads`.
 
-    Raises:
-        UsageError: the load cannot be split, or an engine rejected its plan.
-        TargetError: an agent could not reach the target.
-        GeneratorError: an agent failed before the start (`AgentLostError`: an agent was lost).
-        NoAgentLeftError: all agents are lost.
+    Raises UsageError if the load cannot be split or an engine rejected its plan, TargetError if an agent could not reach
+    the target, GeneratorError if an agent failed before the start, and NoAgentLeftError if all agents are lost.
     """
 
     def __init__(

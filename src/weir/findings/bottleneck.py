@@ -74,14 +74,8 @@ def _mean_throughput_rps(loaded: CellTrials) -> float:
 def find_bottlenecks(
     groups: Sequence[PointCells], names: Mapping[int, str], placement: Placement, node: ServiceNode | None = None
 ) -> tuple[Bottleneck, ...]:
-    """Finds each stack's bottleneck for each workload and setting, at the load with the highest throughput.
-
-    Args:
-        groups: the cells of each point, with their trials.
-        names: a dict from cell id to the stack's short name.
-        placement: the CPUs and limits of every role.
-        node: the machine of the services; None if the services ran on the stacks' machine.
-    """
+    """Finds each stack's bottleneck for each workload and setting, at the load with the highest throughput. `names`: a
+    dict from cell id to the stack's short name. `node`: the services' machine; None if it is the stacks' machine."""
     places: dict[tuple[str, str], dict[int, CellTrials]] = {}
     for group in groups:
         for member in group.members:

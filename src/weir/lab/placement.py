@@ -32,12 +32,8 @@ def place(
     the others equally, with the stack first. If no CPU remains, control shares the generator's CPUs, because control
     runs at nice 19 and needs little time. Services would disturb the generator, so they share the stack's CPUs.
 
-    Args:
-        cpus: `[cpus]` of the study.
-        network: the stack's network.
-        with_services: whether any stack of the study needs services.
-        stack_cpus: number of the stack's CPUs instead of `cpus.stack`; if the study varies it, the largest number.
-        available: the CPUs that weir may use; default: the process's affinity.
+    `stack_cpus`: number of the stack's CPUs instead of `cpus.stack`; if the study varies it, the largest number.
+    `available`: the CPUs that weir may use; default: the process's affinity.
     """
     usable = sorted(os.sched_getaffinity(0) if available is None else available)
     wishes: dict[str, CpuRequest | str] = {role: getattr(cpus, role) for role in _ROLES}

@@ -117,16 +117,13 @@ def running_stack(
     if the disk is full.
 
     Args:
-        host: starts and stops the stack's processes.
         built: the built stack; None for an external stack.
-        planned: the cell, with workload, settings and number of processes.
         placement: the CPUs for all processes of the stack together, limits and network.
         logs: a file for the output of each process.
         inputs: generates the random inputs of the check.
         fields: values of the services' fields in the stack's manifest.
         front: starts a proxy in front of the ready stack; weir also checks the proxy's responses. None: no proxy.
         port: port of the first process; 0: any free port.
-        check: checks the responses of each process.
         watch_writes: whether `RunningStack.ended` lists files that the stack wrote outside its folder. Needs root.
     """
     if isinstance(planned.stack, ExternalStack):

@@ -64,12 +64,10 @@ class RunSetup:
 
 def start(study: Study, folder: Path, setup: RunSetup, *, command: str) -> Path:
     """Runs a study and writes a new run file to a folder without a run. Returns the path of the run file. The
-    report shows `command`, with which a user can repeat the run.
+    report shows `command`, with which a user can repeat the run. After Ctrl-C, the run file has the finished trials.
 
-    Raises:
-        UsageError: the study does not fit this machine, something is missing, or the folder contains a run.
-        TargetError: the build of a stack failed, or a response is wrong.
-        KeyboardInterrupt: the user interrupted the run; the run file has the finished trials.
+    Raises UsageError if the study does not fit this machine, something is missing, or the folder contains a run. Raises
+    TargetError if the build of a stack failed, or a response is wrong.
     """
     path = folder / RUN_FILE_NAME
     if path.exists():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from weir.compat.reports.json_formats import JSON_FORMATS
 from weir.compat.reports.tables import TABLE_FORMATS, TableRows, find_table, read_xml
