@@ -8,6 +8,7 @@ import os
 import sqlite3
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
@@ -111,7 +112,8 @@ class RunWriter:
             return cursor.lastrowid
 
     def add_interval(self, trial_id: int, interval: Interval) -> None:
-        self._append("interval", rows.interval_row(trial_id, interval))
+        row = (trial_id, *rows.INTERVAL.encode(interval), b64decode(interval.histogram))
+        self._append("interval", row)
 
     def add_sample(self, trial_id: int, t_s: float, sample: Sample) -> None:
         """Appends a sample of processes and machine. `t_s`: seconds since the load's start (before: negative)."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from weir.compat.reports.failures import count_by_kind
 from weir.compat.reports.text_format import Values
-from weir.compat.reports.text_formats import OHA_UNANSWERED, divide, widen
+from weir.compat.reports.text_formats import OHA_UNANSWERED, divide, widen, widen_times
 from weir.compat.reports.values import is_largest, read_number
 from weir.model.reported_result import Figure
 
@@ -218,9 +218,8 @@ def _finish_autocannon(values: Values, report: Any) -> Values:
     """autocannon rounds times down to whole milliseconds. `requests` has means of samples."""
     steps = ((key[1:].replace("_", "."), at) for key, at in report["latency"].items() if key[1:2].isdigit())
     quantiles = _quantiles(((float(percent), at) for percent, at in steps), MS)
-    wide = {name: widen(values[name], MS) for name in ("mean_s", "stdev_s", "min_s", "max_s") if name in values}
     codes = {code: int(one["count"]) for code, one in report.get("statusCodeStats", {}).items()}
-    return values | wide | {
+    return widen_times(values, MS) | {
         "throughput_rps": divide(values["requests"], values["duration_s"]),
         "failed": report.get("non2xx"),
         "statuses": codes if sum(codes.values()) == values["requests"] else {},
@@ -295,8 +294,7 @@ SIEGE_JSON = JsonFormat(
 
 def _finish_gatling(values: Values, report: Any) -> Values:
     """Gatling rounds times to whole milliseconds. The file does not name its percentiles, so weir does not read them."""
-    times = ("mean_s", "stdev_s", "min_s", "max_s")
-    return values | {name: widen(values[name], MS) for name in times if name in values}
+    return widen_times(values, MS)
 
 
 _GATLING_COUNTS = {"requests": "numberOfRequests/total", "failed": "numberOfRequests/ko"}

@@ -19,6 +19,12 @@ def widen(figure: Figure, rounding: float = 0.0, share: float = 0.0) -> Figure:
     return Figure(figure.value, max(figure.rounding, rounding, share * abs(figure.value)))
 
 
+def widen_times(values: Values, rounding: float) -> Values:
+    """Returns `values` with a wider rounding for mean, deviation, minimum and maximum."""
+    times = [name for name in ("mean_s", "stdev_s", "min_s", "max_s") if name in values]
+    return values | {name: widen(values[name], rounding) for name in times}
+
+
 def divide(count: float, duration_s: Figure, uncertain: float = 0.0) -> Figure | None:
     """Returns a rate. Its lowest value is that of `uncertain` fewer requests in the longest time."""
     if duration_s.low <= 0:
@@ -314,11 +320,6 @@ AUTOCANNON = TextFormat(
 )
 
 
-def _finish_siege(values: Values) -> Values:
-    """siege measures in hundredths of a second. `Transactions` are the requests without the failed ones."""
-    return values | {name: widen(values[name], 0.01) for name in ("mean_s", "min_s", "max_s") if name in values}
-
-
 SIEGE = TextFormat(
     "siege",
     starts=("SIEGE {_}", "Preparing {_} concurrent users", "Lifting the server siege", "Transactions: {_} hits"),
@@ -334,7 +335,8 @@ SIEGE = TextFormat(
         "Longest transaction: {max_s:time}",
         "Shortest transaction: {min_s:time}",
     ),
-    finish=_finish_siege,
+    # siege measures in hundredths of a second. `Transactions` are the requests without the failed ones.
+    finish=lambda values: widen_times(values, 0.01),
 )
 
 
