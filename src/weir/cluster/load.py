@@ -169,9 +169,6 @@ class SharedLoad(LoadHandle):
         for share in self._shares:
             share.load.stop()
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        return self._finished.wait(timeout_s)
-
     def result(self) -> LoadEnd:
         """Waits for the end of the load and returns the merged result. Raises GeneratorError if an agent's generator
         failed, or if all agents are lost."""

@@ -49,9 +49,6 @@ class EngineLoad(LoadHandle):
     def stop(self) -> None:
         self._process.signal(signal.SIGTERM)
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        return self._finished.wait(timeout_s)
-
     def result(self) -> LoadEnd:
         """Waits for the end of the load and returns the load's result. Raises UsageError if the engine rejects the
         plan, TargetError if the engine cannot reach the target, and GeneratorError if the engine ends unexpectedly."""

@@ -83,9 +83,6 @@ class ExternalLoad(LoadHandle):
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGINT)
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        return self._finished.wait(timeout_s)
-
     def result(self) -> LoadEnd:
         """Waits for the end of the load, and returns the tool's report. A figure that the report lacks is None, empty
         or 0. Raises GeneratorError if the tool failed, did not end, or wrote an unreadable report."""

@@ -119,7 +119,7 @@ class ScriptedLoad(LoadHandle):
         self._plan, self._log = plan, folder.resolve() / "output.txt"
         self._log.parent.mkdir(parents=True, exist_ok=True)
         self._resources = ExitStack()
-        self._is_over, self._is_stopped = threading.Event(), False
+        self._finished, self._is_stopped = threading.Event(), False
         self._end: LoadEnd | None = None
         self._failure: Exception | None = None
         try:
@@ -149,20 +149,17 @@ class ScriptedLoad(LoadHandle):
         self._is_stopped = True
         self._process.stop()
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        return self._is_over.wait(timeout_s)
-
     def result(self) -> LoadEnd:
-        self._is_over.wait()
+        self._finished.wait()
         if self._failure is not None:
             raise self._failure
         assert self._end is not None
         return self._end
 
     def close(self) -> None:
-        if not self._is_over.is_set():
+        if not self._finished.is_set():
             self._process.stop()
-            self._is_over.wait(_END_S)
+            self._finished.wait(_END_S)
         self._resources.close()
         self._reader.join()
 
@@ -184,7 +181,7 @@ class ScriptedLoad(LoadHandle):
             self._failure = error
         finally:
             deadline.cancel()
-            self._is_over.set()
+            self._finished.set()
 
     def _error(self, tool: PreparedTool) -> GeneratorError:
         problem = getattr(tool.source, "problem", "") or "the script sent no request"

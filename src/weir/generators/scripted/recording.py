@@ -82,11 +82,6 @@ class Process:
     """Whether the process ended without its last report."""
 
     @property
-    def is_reporting(self) -> bool:
-        """Whether the process may still send reports."""
-        return not self.has_ended and self.stopped_ns is None
-
-    @property
     def end_ns(self) -> int:
         """The end of the test in the process; the time of the last report if the test still runs."""
         return self.last_ns if self.stopped_ns is None else self.stopped_ns
@@ -189,7 +184,7 @@ class Recording:
     def _complete(self) -> Iterator[Interval]:
         # A master runs on after its workers stop. A worker without users may still get users.
         known = [process for process in self.processes.values() if process.role != "master"] or self.load_processes
-        going_on = [process for process in known if process.is_reporting]
+        going_on = [process for process in known if not process.has_ended and process.stopped_ns is None]
         if any(process.role for process in going_on):
             reported_ns = min(process.last_ns for process in going_on)
             while self.start_ns + (self._closed + 1) * self._interval_ns <= reported_ns:
