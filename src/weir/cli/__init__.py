@@ -90,7 +90,6 @@ def _report_defect(error: Exception) -> ExitCode:
 
 
 def _run_command(words: list[str]) -> int:
-    """Runs the command line and returns the exit code."""
     if words and words[0] in TOOLS:
         from weir.cli.front_ends import run_front_end
 

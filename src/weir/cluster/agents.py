@@ -165,7 +165,6 @@ class AgentHandle:
         return self.actor.output.remote(_POLL_WITHIN_S, _PATIENT, most)
 
     def deliver(self, output: Iterable[agent_module.Output]) -> None:
-        """Passes the agent's output to the engines."""
         for number, kind, what in output:
             with self._lock:
                 engine = self._engines.get(number)

@@ -79,7 +79,6 @@ class _Share(LoadObserver):
             raise type(error)(f"{self.agent.name}: {error.message}", hint=error.hint) from None
 
     def summarize(self, end: LoadEnd) -> AgentSummary:
-        """Returns the figures of the agent's part of the load."""
         figures = ("requests", "throughput_rps", "response_time_us", "generator")
         return AgentSummary(
             name=self.agent.name,
@@ -205,7 +204,6 @@ class SharedLoad(LoadHandle):
             self._pass_on(self._merger.take(share.agent.name, interval))
 
     def on_agent_event(self, share: _Share, event: LoadEvent) -> None:
-        """Passes an agent's event to the observer, with the agent's name."""
         self._begun.wait()
         with self.changed:
             self._observer.on_event(replace(event, detail=f"{share.agent.name}: {event.detail}"))

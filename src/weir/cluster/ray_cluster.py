@@ -184,7 +184,6 @@ class RayCluster:
 
     @property
     def own_address(self) -> str:
-        """The address of this machine's node."""
         for node in self.nodes:
             if node.id == self.own_node:
                 return node.address

@@ -62,7 +62,6 @@ class RunningStack:
 
     @property
     def base_url(self) -> str:
-        """The first of `base_urls`."""
         return self.base_urls[0]
 
 

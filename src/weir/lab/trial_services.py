@@ -83,11 +83,9 @@ class RunningServices:
         return Readings(self.values(workload), self.counters())
 
     def counters(self) -> dict[str, Counters]:
-        """Reads the counters of each database. Returns the counters by service name."""
         return {one.id: one.session.counters(one.address.database) for one in self.databases}
 
     def work_since(self, before: "Readings", summary: LoadSummary) -> tuple[ServiceWork, ...]:
-        """Returns the work of each database since the readings `before`."""
         counters = self.counters().items()
         return tuple(compute_work(name, before.counters[name], after, summary) for name, after in counters)
 
@@ -235,7 +233,6 @@ class Services(Closing):
             yield needed, running
 
     def close(self) -> None:
-        """Removes all data folders of the services."""
         while self._folders:
             _, folder = self._folders.popitem()
             folder.remove()

@@ -44,7 +44,6 @@ class Record:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Returns the names of all fields."""
         return tuple(one.name for one in fields(cls))  # type: ignore[arg-type]
 
 

@@ -108,7 +108,6 @@ class DatabaseKind(Protocol):
         """Runs a query, and returns its only value. Raises TargetError if the query fails or finds no whole number."""
 
     def build_table_sql(self, name: str, table: DatasetTable) -> str:
-        """Returns the statement that creates a table."""
         generated, columns = self.generated.format(next=table.rows + 1), []
         for column, kind in table.columns.items():
             clauses = [generated] * kind.generated + ["PRIMARY KEY"] * kind.key

@@ -256,7 +256,6 @@ class Stack:
 
     @property
     def serves(self) -> tuple[str, ...]:
-        """Names of the stack's workloads."""
         return tuple(self.manifest.serves)
 
     @property

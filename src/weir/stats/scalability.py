@@ -64,7 +64,6 @@ class Scalability:
         return found if found > 1 else None
 
     def throughput(self, concurrency: float) -> float:
-        """Returns the throughput that the law predicts."""
         return float(_law((self.gamma.value, self.alpha.value, self.beta.value), np.array(concurrency)))
 
 

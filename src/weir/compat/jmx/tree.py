@@ -41,12 +41,10 @@ class Element:
         return self.attributes.get("testname", "")
 
     def find_property(self, name: str) -> "Element | None":
-        """Returns the property with the given name; None if there is no such property."""
         named = (child for child in self.children if child.attributes.get("name") == name)
         return next((child for child in named if child.kind in _PROPERTIES), None)
 
     def value(self, name: str, default: str = "") -> str:
-        """Returns the text of a property, or `default` without the property."""
         found = self.find_property(name)
         return default if found is None else found.text
 

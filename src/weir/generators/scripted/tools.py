@@ -113,7 +113,6 @@ def prepare_jmeter(arguments: Sequence[str], folder: Path, tell: Callable[[str],
 
 
 def _read_jmeter_claims(log: Path) -> Claims | None:
-    """Returns the last summary in JMeter's log. Returns None if the log has no summary."""
     summaries = list(_SUMMARY.finditer(log.read_text(errors="replace")))
     return Claims.model_validate(summaries[-1].groupdict()) if summaries else None
 
