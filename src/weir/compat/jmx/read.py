@@ -58,9 +58,7 @@ def _read_groups(root: Element, folder: Path, scope: Scope) -> list[ThreadGroup]
 
 def _define_variables(element: Element, holder: Element | None, scope: Scope) -> None:
     # The variables of one element do not see each other.
-    scope.variables.update(
-        [(one.name, scope.resolve_fixed(element, one.value)) for one in list_arguments(holder)],
-    )
+    scope.variables.update([(one.name, scope.resolve_fixed(element, one.value)) for one in list_arguments(holder)])
 
 
 def _report_unknown(elements: Sequence[Element], scope: Scope, *known: str) -> None:

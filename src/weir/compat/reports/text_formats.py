@@ -184,10 +184,7 @@ H2LOAD = TextFormat(
         "{columns:text} +/- sd",
         "time for request: {times:text}",
     ),
-    optional=(
-        "requests: {_:text} {late} timeout",
-        "spawning thread {_:text}time and {main_s:time} of main duration",
-    ),
+    optional=("requests: {_:text} {late} timeout", "spawning thread {_:text}time and {main_s:time} of main duration"),
     repeated=("spawning thread {_}: {clients} total client(s)",),
     # Each client may have several streams.
     fixed={"requests_in_flight": None},
