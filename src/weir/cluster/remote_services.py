@@ -1,7 +1,5 @@
-"""Runs services on a separate node. There, an agent runs a host that starts and samples the services.
-
-The node needs only Ray. This machine sends the databases' programs, and the class that manages their data.
-"""
+"""Runs services on a separate node. There, an agent runs a host that starts and samples the services. The node needs
+only Ray. This machine sends the databases' programs, and the class that manages their data."""
 
 import shutil
 import socket

@@ -1,7 +1,5 @@
-"""Tables of other tools' flags, and a parser for the tools' command lines.
-
-wrk, wrk2 and ab accept several flags and a value in one word (`-kc100`). hey accepts Go's forms (`-c=100`, `--c 100`).
-"""
+"""Tables of other tools' flags, and a parser for the tools' command lines. wrk, wrk2 and ab accept several flags and a
+value in one word (`-kc100`). hey accepts Go's forms (`-c=100`, `--c 100`)."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

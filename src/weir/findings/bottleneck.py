@@ -239,10 +239,8 @@ def _compare_tiers(demands: Mapping[str, stats.Demand], resources: Sequence[Reso
 
 
 def _full_limit(heaviest: CellTrials) -> str:
-    """Describes a limit on threads or connections if the requests in flight have reached this limit; else returns ''.
-
-    A limit that the manifest declares has priority over a setting named `threads`, `pool` or `workers`.
-    """
+    """Describes a limit on threads or connections if the requests in flight have reached this limit; else returns ''. A
+    limit that the manifest declares has priority over a setting named `threads`, `pool` or `workers`."""
     in_hand = fmean(
         (BY_KEY[THROUGHPUT].of(trial) or 0.0) * (summary.response_time_us.mean or 0.0) / 1e6
         for trial in heaviest.trials

@@ -381,10 +381,8 @@ def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | Non
 
 
 def _measure_agent(trial: Trial) -> stats.Station | None:
-    """Returns a load agent's CPU time per request, and the smallest agent's number of threads; None if unknown.
-
-    The figures come from each agent's own summary. The merged summary has the busy fraction of only one agent.
-    """
+    """Returns a load agent's CPU time per request, and the smallest agent's number of threads; None if unknown. The
+    figures come from each agent's own summary. The merged summary has the busy fraction of only one agent."""
     summary = trial.result.summary
     if summary is None:
         return None

@@ -1,7 +1,5 @@
-"""Chooses CPUs, limits and network for the generator, the stack, the services and weir's control.
-
-Each of these roles has its own CPUs if there are enough CPUs. Otherwise, `Placement.shared` describes shared CPUs.
-"""
+"""Chooses CPUs, limits and network for the generator, the stack, the services and weir's control. Each of these roles
+has its own CPUs if there are enough CPUs. Otherwise, `Placement.shared` describes shared CPUs."""
 
 import os
 from collections.abc import Sequence

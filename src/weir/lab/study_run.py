@@ -1,7 +1,5 @@
-"""Runs a study: checks the study, builds and verifies its stacks, runs all blocks, and closes the run file.
-
-An interruption at any moment keeps the finished trials; `resume` runs the missing trials.
-"""
+"""Runs a study: checks the study, builds and verifies its stacks, runs all blocks, and closes the run file. An
+interruption at any moment keeps the finished trials; `resume` runs the missing trials."""
 
 import os
 import random

@@ -1,7 +1,5 @@
-"""Folders for copies of databases, which database servers can read. A later weir removes folders of a killed weir.
-
-This module imports only the standard library, because weir sends `ServiceFolder` by value to nodes of a cluster.
-"""
+"""Folders for copies of databases, which database servers can read. A later weir removes folders of a killed weir. This
+module imports only the standard library, because weir sends `ServiceFolder` by value to nodes of a cluster."""
 
 import fcntl
 import os

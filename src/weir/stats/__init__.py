@@ -1,7 +1,5 @@
-"""Statistics of repeated trials: pure functions on numbers.
-
-The functions do not use stacks, files or screens. A trial is one observation. Docstrings contain formulas and sources.
-"""
+"""Statistics of repeated trials: pure functions on numbers. The functions do not use stacks, files or screens. A trial
+is one observation. Docstrings contain formulas and sources."""
 
 from weir.stats.bootstrap import MIN_BLOCKS
 from weir.stats.capacity_search import (

@@ -110,10 +110,8 @@ def _convert(group: ThreadGroup, scenario_file: str) -> NativeLoad:
 
 
 def _count_users(group: ThreadGroup) -> Profile:
-    """Returns the number of users over time.
-
-    Thread k of n starts at k·ramp ÷ n. Timers then delay the thread's first request. Random delays are uniform.
-    """
+    """Returns the number of users over time. Thread k of n starts at k·ramp ÷ n. Timers then delay the thread's first
+    request. Random delays are uniform."""
     first = group.samplers[0].delay
     base_s, count = group.delay_s + first.shortest_s, float(group.threads)
     short_s, long_s = sorted((group.ramp_s, first.longest_s - first.shortest_s))

@@ -1,7 +1,5 @@
-"""Reads the values that load tools print: numbers, counts, times and sizes, in the units of all tools.
-
-Each function raises ValueError, with the found text and the expected form, for any other text.
-"""
+"""Reads the values that load tools print: numbers, counts, times and sizes, in the units of all tools. Each function
+raises ValueError, with the found text and the expected form, for any other text."""
 
 import math
 import re

@@ -41,10 +41,8 @@ def record(
     observe: Callable[[LoadPlan], LoadObserver],
     tell: Callable[[str], None] = lambda _: None,
 ) -> Recorded | None:
-    """Records the tool's first test, and waits until the tool ends. Returns None if the tool started no test.
-
-    `observe` receives the plan when the test starts, and returns the observer of the load. `tell` receives messages.
-    """
+    """Records the tool's first test, and waits until the tool ends. Returns None if the tool started no test. `observe`
+    receives the plan when the test starts, and returns the observer of the load. `tell` receives messages."""
     recording, observer = Recording(), LoadObserver()
     started: Started | None = None
     plan: LoadPlan | None = None

@@ -1,7 +1,5 @@
-"""Builds intervals and tallies from the records of all processes of a tool. Pure: no clock, no socket.
-
-An interval is complete when every running process has sent a report after the end of the interval.
-"""
+"""Builds intervals and tallies from the records of all processes of a tool. Pure: no clock, no socket. An interval is
+complete when every running process has sent a report after the end of the interval."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator

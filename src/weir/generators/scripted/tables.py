@@ -162,10 +162,8 @@ _classify = cache(lambda code: classify_failure(f"status {code}" if code.isdecim
 
 
 class TableSource:
-    """A source of records (`process.Source`): the lines that a tool appends to a file or writes to a named pipe.
-
-    An existing file keeps its rows, and only new rows count. `read_claims` returns the tool's own figures at the end.
-    """
+    """A source of records (`process.Source`): the lines that a tool appends to a file or writes to a named pipe. An
+    existing file keeps its rows, and only new rows count. `read_claims` returns the tool's own figures at the end."""
 
     def __init__(
         self,
