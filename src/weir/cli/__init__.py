@@ -1,8 +1,7 @@
 """The command `weir`, with one module for each command. No other package of weir prints.
 
-Every command imports this module first. This module does not import typer or rich, because both take long to import.
-For the same reason, functions of commands import findings, Ray and the web server, so that a wrong flag or a missing
-file is reported at once.
+Every command imports this module first. This module imports neither typer nor rich, because both take long to import.
+Functions of commands import findings, Ray and the web server for the same reason: a wrong flag is reported at once.
 """
 
 import os

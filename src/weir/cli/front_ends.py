@@ -1,8 +1,7 @@
 """`weir wrk`, `weir wrk2`, `weir hey`, `weir ab`: run a tool's command line with weir, and print the tool's report.
 
-The report goes to standard output, so that scripts can still parse the report. Standard error has weir's verdict
-and the differences from the tool. Imports before a load delay short runs. So this module uses neither typer, rich nor
-pydantic.
+The report goes to standard output, so that scripts can still parse the report. Standard error has weir's verdict and
+the differences from the tool. Imports delay short runs, so this module uses neither typer, rich nor pydantic.
 """
 
 import sys

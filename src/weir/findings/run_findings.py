@@ -188,8 +188,7 @@ def break_evens_in(reader: RunReader, one: str, other: str, metrics: Sequence[st
 
 
 def wanted_points_in(reader: RunReader) -> list[WantedPoint]:
-    """Returns the points that the lab should measure next to make the break-evens more precise. Raises WeirError if the
-    run file is damaged."""
+    """Returns the points to measure next for more precise break-evens. Raises WeirError if the run file is damaged."""
     return find_wanted_points(group_points(reader.cells(), reader.trials()), reader.info.baseline)
 
 

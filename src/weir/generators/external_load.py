@@ -32,9 +32,8 @@ _SHOWN_LINES = 3
 
 class ExternalLoad(LoadHandle):
     """A running load of an external tool on the CPUs `plan.cpus`. The observer receives only `on_start`, on a separate
-    thread. The output (`output.txt`) and other files of the tool are in `folder`. Raises UsageError if the tool is
-    missing or does not support this load, GeneratorError if the tool cannot start, and NotWrittenError if the disk is
-    full."""
+    thread. The tool's files are in `folder`, its output in `output.txt`. Raises UsageError if the tool is missing or
+    does not support this load, GeneratorError if the tool cannot start, and NotWrittenError if the disk is full."""
 
     reported_result: ReportedResult
     """The tool's report, with the rounding of each figure. Available after `result` has returned."""

@@ -1,8 +1,7 @@
 """Finds the part of a trial's load that counts: the steady part at its end; without a steady part, the whole load.
 
 The ramp of the users is warm-up and never counts. weir starts a load that is longer than the study's duration. If the
-load is steady at the end of this duration, weir ends the load there. Otherwise, the load continues without a gap: its
-extension begins.
+load is steady at the end of this duration, weir ends the load there. Otherwise, its extension begins without a gap.
 """
 
 from collections.abc import Callable, Sequence

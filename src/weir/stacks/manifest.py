@@ -1,7 +1,6 @@
 """Reads a stack's manifest, `stack.toml`: build, start, settings, services and workloads of the stack.
 
-The commands in a manifest may contain fields such as `{port}` and `{python}`. `fill_fields` replaces each field with
-the field's value.
+The commands in a manifest may contain fields such as `{port}` and `{python}`. `fill_fields` replaces them with values.
 """
 
 import os
