@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from weir.engine_process import Closing, EngineProcess, Record, StartEngine
 from weir.model.errors import ExitCode, GeneratorError, TargetError, WeirError
 from weir.model.records import Sample
@@ -198,8 +200,7 @@ class Host(Closing):
 
     def capabilities(self) -> Capabilities:
         """Tries all optional features on the host's machine, and returns the results."""
-        answer = self._ask("capabilities")
-        return Capabilities(**{field.name: Ability(**answer[field.name]) for field in fields(Capabilities)})
+        return msgspec.convert(self._ask("capabilities"), Capabilities)
 
     def run(
         self,
