@@ -11,8 +11,7 @@ from weir.model.records import Interval, LoadStarted
 
 
 class HistogramLog(LoadObserver):
-    """A histogram log that weir writes during a load. The log is complete even if the load ends early. Raises
-    UsageError if the file cannot be written."""
+    """A histogram log, complete even if the load ends early. Raises UsageError if the file cannot be written."""
 
     def __init__(self, path: str) -> None:
         try:

@@ -205,8 +205,7 @@ class RunWriter:
 
 @contextmanager
 def explained_write(path: Path) -> Iterator[None]:
-    """Runs a `with` block that writes the file at `path`. Turns SQLite's errors into a NotWrittenError that names the
-    file. Errors of other kinds do not change."""
+    """In a `with` block that writes `path`, turns SQLite's errors into NotWrittenError. Other errors do not change."""
     try:
         yield
     except sqlite3.DatabaseError as error:

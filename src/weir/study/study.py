@@ -68,9 +68,8 @@ class Study:
         return self.scale == QUICK
 
     def head_start(self, cells: Sequence[PlannedCell]) -> HeadStart | None:
-        """Returns the short trials that run first. Returns None if all trials are short, or if the short trials lack
-        two stacks to compare. Also returns None without interim answers, and with a budget, because the budget
-        determines the number of blocks."""
+        """Returns the short trials that run first; None if all trials are short, or if the short trials lack two stacks
+        to compare. Also None without interim answers, and with a budget, which determines the number of blocks."""
         method = self.file.method
         if not self.has_interim_answers or method.budget_s is not None or method.blocks < INTERVAL_BLOCKS:
             return None
