@@ -129,19 +129,18 @@ class ExternalLoad(LoadHandle):
                 break
         started_unix_ns = time.time_ns() - (time.monotonic_ns() - begun_ns)
         threads, cpus = self._tool.count_threads(self._plan), list(self._plan.cpus)
-        self._observer.on_start(
-            LoadStarted(
-                version=self._version,
-                pid=self.pid,
-                backend=self._tool.name,
-                wait="",
-                threads=threads,
-                cpus=cpus,
-                connected=0,
-                start_monotonic_ns=begun_ns,
-                start_unix_ns=started_unix_ns,
-            )
+        started = LoadStarted(
+            version=self._version,
+            pid=self.pid,
+            backend=self._tool.name,
+            wait="",
+            threads=threads,
+            cpus=cpus,
+            connected=0,
+            start_monotonic_ns=begun_ns,
+            start_unix_ns=started_unix_ns,
         )
+        self._observer.on_start(started)
         return begun_ns, spent_s
 
     def _await_end(self) -> Ended:

@@ -52,19 +52,18 @@ def record(
             started, plan = line, build_plan(line)
             recording.begin(line.at_ns, plan.interval_s, measures_lag=line.measures_lag)
             observer = observe(plan)
-            observer.on_start(
-                LoadStarted(
-                    version=line.version,
-                    pid=line.pid,
-                    backend=tool.name,
-                    wait="",
-                    threads=line.processes,
-                    cpus=[],
-                    connected=0,
-                    start_monotonic_ns=line.at_ns,
-                    start_unix_ns=line.unix_ns,
-                )
+            begun = LoadStarted(
+                version=line.version,
+                pid=line.pid,
+                backend=tool.name,
+                wait="",
+                threads=line.processes,
+                cpus=[],
+                connected=0,
+                start_monotonic_ns=line.at_ns,
+                start_unix_ns=line.unix_ns,
             )
+            observer.on_start(begun)
         elif isinstance(line, Restarted) and not has_restarted:
             has_restarted = True
             tell("weir: Locust has started another test: weir records only the first test")
@@ -124,16 +123,15 @@ class ScriptedLoad(LoadHandle):
             own = self._resources.enter_context(TemporaryDirectory(prefix=f"weir-{tool}-"))
             prepared = prepare_script(tool, plan, self._log.parent, Path(own))
             output = self._resources.enter_context(self._log.open("wb"))
-            self._process = self._resources.enter_context(
-                ToolProcess(
-                    prepared.command,
-                    prepared.source,
-                    environment=prepared.environment,
-                    folder=self._log.parent,
-                    output=output,
-                    cpus=plan.cpus,
-                )
+            process = ToolProcess(
+                prepared.command,
+                prepared.source,
+                environment=prepared.environment,
+                folder=self._log.parent,
+                output=output,
+                cpus=plan.cpus,
             )
+            self._process = self._resources.enter_context(process)
         except BaseException:
             self._resources.close()
             raise
