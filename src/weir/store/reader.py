@@ -3,10 +3,10 @@ never changes the file. The reader works during a run, on a read-only medium, an
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 from weir.model.errors import UsageError
 from weir.model.run_types import Cell, RunInfo, StopReason, Trial, TrialEvent, TrialResult
@@ -27,7 +27,7 @@ _READINGS: dict[type, tuple[str, str]] = {
 """Table and sort columns of each row type."""
 
 
-class RunReader:
+class RunReader(AbstractContextManager["RunReader"]):
     """An open run file. The caller uses the reader as a context manager, or calls `close`."""
 
     info: RunInfo
@@ -142,9 +142,6 @@ class RunReader:
 
     def close(self) -> None:
         self._open.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -10,7 +10,7 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -32,7 +32,7 @@ _INSERT_CELL = insert_into("cell", rows.CELL.columns)
 _INSERTS = {table.name: table.insert for table in APPENDED}
 
 
-class RunWriter:
+class RunWriter(AbstractContextManager["RunWriter"]):
     """The only writer of a run file. Several threads may call the writer's methods. As a context manager, the writer
     marks the run as complete at the end, or as interrupted after an exception."""
 
@@ -164,9 +164,6 @@ class RunWriter:
             finally:
                 self._closed = True
                 self._resources.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close("complete" if kind is None else "interrupted")
