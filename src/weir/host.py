@@ -115,15 +115,12 @@ class Host(Closing):
         self.on_gone: Callable[[], None] = lambda: None
         """A function that the reader thread calls when the host or the host's machine is gone."""
         self._process = start_engine(["host"], on_record=self._take, on_end=self._stream_ended)
+        self.pid = self._process.pid
         hello = self._hello.get()
         if hello is None:
             raise self._why_gone()
         self.isolation: str = hello["isolation"]
         self.isolation_detail: str = hello["isolation_detail"]
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def start(
         self,

@@ -96,11 +96,8 @@ class ToolProcess(contextlib.AbstractContextManager["ToolProcess"]):
         except OSError as error:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             raise UsageError(f"{command[0]}: cannot be run: {error.strerror}") from None
-        source.begin(self._process.pid)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+        self.pid = self._process.pid
+        source.begin(self.pid)
 
     def lines(self) -> Iterator[tuple[int, Line | None]]:
         """Yields the number of a process and a record about this process, until the tool has ended. The calling thread
