@@ -397,7 +397,7 @@ def _user(folder: ServiceFolder) -> User | None:
 def _own_database(service: DatabaseService, kind: DatabaseKind, url: str, needed: Needed) -> Iterator[RunningDatabase]:
     """Creates a database on the user's server, and finally removes it."""
     login = parse_database_url(service.own_server, url, kind)
-    address = login.at(f"{DATABASE}_{os.getpid()}_{secrets.token_hex(4)}")
+    address = replace(login, database=f"{DATABASE}_{os.getpid()}_{secrets.token_hex(4)}")
     try:
         session = kind.session(login)
     except TargetError as error:
