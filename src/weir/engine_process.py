@@ -39,6 +39,9 @@ class Engine(ABC):
     thread calls `on_record` with every record, and `on_end` after the last record. If `on_record` raises an exception,
     the reader thread stores the exception in `failure` and stops reading."""
 
+    pid: int
+    """The engine's process id on the machine that runs the engine."""
+
     def __init__(self, name: str, on_record: Callable[[Record], None], on_end: Callable[[], None]) -> None:
         self.name = f"weir-engine {name}"
         self.failure: BaseException | None = None
@@ -46,11 +49,6 @@ class Engine(ABC):
         self._on_end = on_end
         self.error_record: Record | None = None
         """The error that the engine has reported. None: the engine has reported no error."""
-
-    @property
-    @abstractmethod
-    def pid(self) -> int:
-        """Returns the engine's process id on the machine that runs the engine."""
 
     @abstractmethod
     def write_line(self, value: Record) -> None:
@@ -142,16 +140,13 @@ class EngineProcess(Engine):
         except OSError as error:
             message = f"{binary}: cannot be started: {error.strerror}"
             raise UsageError(message, hint="in a checkout of weir, run: make setup") from None
+        self.pid = self._process.pid
         self._stderr = b""
         lines = self._process.stdout
         self._reader = threading.Thread(target=self._read_lines, args=(lines,), name=self.name, daemon=True)
         self._stderr_reader = threading.Thread(target=self._read_stderr, name=f"{self.name} stderr", daemon=True)
         self._reader.start()
         self._stderr_reader.start()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def write_line(self, value: Record) -> None:
         stdin = self._process.stdin

@@ -4,8 +4,7 @@
     >>> run = frames.read("runs/sync-vs-async-1")                # doctest: +SKIP
     >>> run.trials().group_by("stack").agg(pl.col("throughput_rps").median())   # doctest: +SKIP
 
-This module reads only the run file. Names of columns end with the unit, such as `_s` and `_us`. A missing
-figure is null.
+This module reads only the run file. Column names end with the unit, such as `_s` and `_us`. A missing figure is null.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

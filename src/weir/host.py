@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from weir.engine_process import Closing, EngineProcess, Record, StartEngine
 from weir.model.errors import ExitCode, GeneratorError, TargetError, WeirError
 from weir.model.records import Sample
@@ -113,15 +115,12 @@ class Host(Closing):
         self.on_gone: Callable[[], None] = lambda: None
         """A function that the reader thread calls when the host or the host's machine is gone."""
         self._process = start_engine(["host"], on_record=self._take, on_end=self._stream_ended)
+        self.pid = self._process.pid
         hello = self._hello.get()
         if hello is None:
             raise self._why_gone()
         self.isolation: str = hello["isolation"]
         self.isolation_detail: str = hello["isolation_detail"]
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def start(
         self,
@@ -142,14 +141,11 @@ class Host(Closing):
 
         Args:
             name: name of the process, unique until the process has ended.
-            argv: command and arguments.
             tier: name of the tier to which samples assign the process.
-            cwd: working directory of the process.
             env: all environment variables of the process.
             log: file to which the host appends the output of the process.
             cpus: CPUs of the process and its descendants. Empty: all CPUs.
             user: user of the process. None: weir's user. Any other user needs root.
-            limits: limits of CPU and memory for the process and its descendants together.
             network: the process's own network. None: the process has no own network, and listens on loopback.
             watch_writes: whether `Ended.written` lists files outside `cwd` and the log's folder. Needs root.
         """
@@ -201,8 +197,7 @@ class Host(Closing):
 
     def capabilities(self) -> Capabilities:
         """Tries all optional features on the host's machine, and returns the results."""
-        answer = self._ask("capabilities")
-        return Capabilities(**{field.name: Ability(**answer[field.name]) for field in fields(Capabilities)})
+        return msgspec.convert(self._ask("capabilities"), Capabilities)
 
     def run(
         self,

@@ -38,7 +38,6 @@ class Condition:
     """A condition that compares a figure of a load with a limit."""
 
     text: str
-    """The condition as the user wrote it."""
     metric: str
     comparison: str
     """One of <, <=, > and >=."""

@@ -1,6 +1,5 @@
-"""Finds weir's data, cache and programs. In a checkout, the folders of stacks, services, datasets, workloads and
-studies are at the root. In an installed wheel, these folders are in `weir/_data`. Builds and runs write only to the
-cache folder and the run folder."""
+"""Finds weir's data, cache and programs. The folders of stacks, services, datasets, workloads and studies are at the
+root of a checkout, and in `weir/_data` of a wheel. Builds and runs write only to the cache and the run folder."""
 
 import os
 import sysconfig

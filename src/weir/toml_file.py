@@ -1,5 +1,4 @@
-"""Reads TOML files and validates them against types. Error messages name the file and the key. Other packages define
-the types."""
+"""Reads TOML files and validates them against other packages' types. Error messages name the file and the key."""
 
 import difflib
 import tomllib

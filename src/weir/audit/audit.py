@@ -36,9 +36,7 @@ def audit_file(
 
     `name` is the path of a tool's report or of a file of claims, or the name of a table of figures that weir contains.
     A keyword argument replaces the value from the file; None keeps that value.
-
-    Raises:
-        UsageError: the file cannot be read, or has an unknown format.
+    Raises UsageError if the file cannot be read, or has an unknown format.
     """
     path = _find(name)
     title, results = read_claims(path) if path.suffix == ".toml" else (path.name, _read_report(path))

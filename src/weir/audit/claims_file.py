@@ -90,11 +90,8 @@ class ClaimsFile(Table):
 
 
 def read_claims(path: Path) -> tuple[str, list[ReportedResult]]:
-    """Returns the title of a file of claims, and its claims as reported results.
-
-    Raises:
-        UsageError: the file, or one of its CSV files, cannot be read or is invalid.
-    """
+    """Returns the title of a file of claims, and its claims as reported results. Raises UsageError if the file, or one
+    of its CSV files, cannot be read or is invalid."""
     file = validate(ClaimsFile, read_toml(path, what="a file of claims"), path=path)
     entries = [*file.claim, *(entry for table in file.table for entry in _read_csv(path.parent / table.file))]
     if not entries:

@@ -16,8 +16,7 @@ from weir.model.reported_result import Figure, ReportedResult
 from weir.model.verdict import Reason
 
 AT_CAP = 0.95
-"""Minimum ratio of the throughput to the highest possible throughput of a load. At this ratio or above, weir says that
-the load limits the throughput."""
+"""From this ratio of the throughput to a load's highest possible throughput on, weir says that the load is the limit."""
 SLACK = 0.002
 """Relative tolerance in addition to rounding, because the last responses may arrive after the tool's clock stops."""
 HEY_KEEPS = 1_000_000

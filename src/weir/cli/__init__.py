@@ -1,6 +1,7 @@
 """The command `weir`, with one module for each command. No other package of weir prints.
 
-Every command imports this module first. This module does not import typer or rich, because both take long to import.
+Every command imports this module first. This module imports neither typer nor rich, because both take long to import.
+Functions of commands import findings, Ray and the web server for the same reason: a wrong flag is reported at once.
 """
 
 import os
@@ -18,8 +19,7 @@ def main() -> None:
     """Runs the command line. Prints one message for an error, and ends the process with an exit code."""
     _open_closed_streams()
     use_plain_text()
-    # SIGTERM and a closed terminal are interruptions like Ctrl-C: weir keeps all finished work. Under nohup, SIGHUP
-    # stays ignored.
+    # SIGTERM and a closed terminal are interruptions like Ctrl-C: weir keeps finished work. nohup ignores SIGHUP.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
@@ -89,7 +89,6 @@ def _report_defect(error: Exception) -> ExitCode:
 
 
 def _run_command(words: list[str]) -> int:
-    """Runs the command line and returns the exit code."""
     if words and words[0] in TOOLS:
         from weir.cli.front_ends import run_front_end
 

@@ -80,7 +80,6 @@ def capacity(
         raise UsageError(f"--timeout: found {found_s}, expected at least the limit of --objective {condition.text}")
     goal = _read_goal(condition, shortest, longest, width)
     think_s = None if think is None else options.read_flag("--think", parse_think_time, think).mean_s
-    # A late import: findings take long to import, and a wrong flag must not wait for them.
     from weir.lab.capacity_probe import SearchSettings
 
     with _open_target(target, workload, spec, connections, warmup, tell) as searched:

@@ -23,7 +23,6 @@ def check(
 
     Example: weir cluster check 10.0.0.1:6379
     """
-    # A late import: Ray takes most of a second to import.
     from weir.cluster.diagnostics import check_cluster
     from weir.cluster.ray_cluster import join_cluster
 

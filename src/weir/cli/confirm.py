@@ -38,7 +38,6 @@ def confirm(
 
     Example: weir confirm runs/api-capacity-1 --stack nest-typeorm-nginx
     """
-    # A late import: findings take long to import, and the message about a missing file must not wait for them.
     from weir.findings import of_run
     from weir.lab.study_run import plan_placement
     from weir.study.study import parse_study

@@ -10,7 +10,6 @@ def findings(run: options.Run, json_: options.Json = False) -> None:
 
     Example: weir findings runs/sync-vs-async-1 --json
     """
-    # A late import: findings take long to import, and the message about a missing file must not wait for them.
     from weir.findings import of_run
     from weir.findings.conclusions import iter_sentences
     from weir.report import render_json

@@ -1,8 +1,7 @@
 """`weir wrk`, `weir wrk2`, `weir hey`, `weir ab`: run a tool's command line with weir, and print the tool's report.
 
-The report goes to standard output, so that scripts can still parse the report. Standard error has weir's verdict
-and the differences from the tool. Imports before a load delay short runs. So this module uses neither typer, rich nor
-pydantic.
+The report goes to standard output, so that scripts can still parse the report. Standard error has weir's verdict and
+the differences from the tool. Imports delay short runs, so this module uses neither typer, rich nor pydantic.
 """
 
 import sys
@@ -22,11 +21,7 @@ from weir.model.records import Interval, LoadEvent
 
 def run_front_end(tool: str, words: Sequence[str]) -> int:
     """Runs the load of a command line of `tool`, a key of `TOOLS`. Returns the exit code that the tool would return.
-
-    Raises:
-        UsageError: the engine is missing.
-        TargetError: the engine ended unexpectedly during the load.
-    """
+    Raises UsageError if the engine is missing, TargetError if the engine ended unexpectedly during the load."""
     try:
         return _run(read_command_line(tool, words))
     except ToolExit as exit_:

@@ -28,7 +28,6 @@ def gate(
 
     Example: weir gate runs/main runs/branch --threshold 5%
     """
-    # A late import: findings take long to import, and a wrong flag must not wait for them.
     from weir.findings.regression import METRICS, compare_runs, format_markdown
 
     chosen = options.choose_metrics(metrics, METRICS, "gate")

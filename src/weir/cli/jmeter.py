@@ -43,7 +43,6 @@ def jmeter(
         unsupported = {"--weir-json": weir_json, "--watch": watch, "--live": live}
         if given := [flag for flag, value in unsupported.items() if value]:
             raise UsageError(f"{given[0]}: found with --engine, expected only --out", hint="weir jmeter --help")
-        # A late import: most plans need no engine.
         from weir.cli.jmeter_engine import run_on_engine
 
         if run_on_engine(arguments or [], out):

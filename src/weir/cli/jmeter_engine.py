@@ -1,5 +1,4 @@
-"""`weir jmeter --engine`: runs a plan of plain thread groups and HTTP requests with weir's engine, and prints JMeter's
-summary."""
+"""`weir jmeter --engine`: runs a plan of plain thread groups with weir's engine, and prints JMeter's summary."""
 
 import re
 import sys
@@ -32,16 +31,6 @@ _INTERVAL_S = 1.0
 _HINT = "leave out --engine: JMeter itself runs the plan"
 
 
-@dataclass(frozen=True, slots=True)
-class _Outputs:
-    """Paths of the files that the user's flags request."""
-
-    jtl: Path | None
-    appends: bool
-    """Whether weir adds rows to an existing JTL file."""
-    run_file: Path | None
-
-
 def run_on_engine(arguments: Sequence[str], out: str | None) -> bool:
     """Runs a plan with weir's engine. Returns whether the user interrupted the run. Raises UsageError if the engine
     cannot send exactly the requests of JMeter."""
@@ -66,7 +55,7 @@ def run_on_engine(arguments: Sequence[str], out: str | None) -> bool:
         values[name.strip()] = value
     plan = read_plan(files[0], values)
     say("weir: --engine: weir's engine runs the plan, because it can send all requests of the plan exactly")
-    return _run_plan(plan, _Outputs(given.logfile, not given.empties, None if out is None else choose_file(out)))
+    return _run_plan(plan, given.logfile, None if out is None else choose_file(out), appends=not given.empties)
 
 
 def _read_properties(path: Path) -> dict[str, str]:
@@ -117,18 +106,18 @@ class _Group(LoadObserver):
         self.console.add(self, interval)
 
 
-def _run_plan(plan: ExactPlan, outputs: _Outputs) -> bool:
-    """Runs a test plan. Returns whether the user interrupted the run."""
+def _run_plan(plan: ExactPlan, jtl: Path | None, run_file: Path | None, *, appends: bool) -> bool:
+    """Runs a test plan. Returns whether the user interrupted the run. `appends`: adds rows to an existing JTL file."""
     natives = {native.group.number: native for native in list_native_loads(plan)}
-    if outputs.run_file is not None and len(natives) > 1:
+    if run_file is not None and len(natives) > 1:
         found = f"--out: found {len(natives)} thread groups, expected one: a run file has a single load"
         raise UsageError(found, hint=_HINT)
-    if outputs.jtl is not None:
+    if jtl is not None:
         # weir checks the file now, because an error after the load would lose the samples.
         try:
-            outputs.jtl.open("a").close()
+            jtl.open("a").close()
         except OSError as error:
-            raise UsageError(f"{outputs.jtl}: cannot be written: {error.strerror}") from None
+            raise UsageError(f"{jtl}: cannot be written: {error.strerror}") from None
     print("Creating summariser <summary>", flush=True)
     console = _Console()
     with ExitStack() as stack:
@@ -137,44 +126,46 @@ def _run_plan(plan: ExactPlan, outputs: _Outputs) -> bool:
         interrupted = False
         for phase in plan.phases():
             loads = [(natives[group.number], folder / str(group.number)) for group in phase]
-            groups = [_prepare_group(*load, outputs, stack, console) for load in loads]
+            groups = [_prepare_group(*load, run_file, stack, console, is_logged=jtl is not None) for load in loads]
             ran += zip(groups, _run(groups), strict=True)
             interrupted = any(end.stopped == "signal" for _, end in ran)
             if interrupted:
                 break
         console.end()
         ran = [(group, judge_redirects(group.native, end, _read_log(group))) for group, end in ran]
-        if outputs.jtl is not None:
+        if jtl is not None:
             logs = [(one, _read_log(one)) for one, _ in ran]
             samples = collect_samples(
                 [GroupLog(one.native, one.start_unix_ns, log) for one, log in logs if log is not None]
             )
             try:
-                with outputs.jtl.open("a" if outputs.appends else "w", newline="", encoding="utf-8") as file:
+                with jtl.open("a" if appends else "w", newline="", encoding="utf-8") as file:
                     write_jtl(samples, file, with_header=file.tell() == 0)
             except OSError as error:
-                raise NotWrittenError(f"{outputs.jtl}: cannot be written: {error.strerror}") from None
+                raise NotWrittenError(f"{jtl}: cannot be written: {error.strerror}") from None
         for group, end in ran:
             if group.recording is not None:
                 group.recording.finish(end, end.summary, None, interrupted=interrupted)
         print("... end of run", flush=True)
         for group, end in ran:
             _report_differences(group.native, end.summary, alone=len(ran) == 1)
-        if outputs.run_file is not None:
-            say(f"kept: weir report {outputs.run_file}")
+        if run_file is not None:
+            say(f"kept: weir report {run_file}")
     return interrupted
 
 
-def _prepare_group(native: NativeLoad, folder: Path, outputs: _Outputs, stack: ExitStack, console: _Console) -> _Group:
+def _prepare_group(
+    native: NativeLoad, folder: Path, run_file: Path | None, stack: ExitStack, console: _Console, *, is_logged: bool
+) -> _Group:
     folder.mkdir()
     for name, content in native.files.items():
         (folder / name).write_text(content, encoding="utf-8")
     plan, recording = native.load_plan(folder), None
-    if outputs.run_file is not None:
-        recording = stack.enter_context(LoadRecording(outputs.run_file, plan, sys.argv[1:]))
+    if run_file is not None:
+        recording = stack.enter_context(LoadRecording(run_file, plan, sys.argv[1:]))
     else:
         plan = replace(plan, interval_s=_INTERVAL_S)
-    if outputs.jtl is not None or native.mixes_redirects:
+    if is_logged or native.mixes_redirects:
         plan = replace(plan, request_log=str(folder / "requests"))
     return _Group(native, plan, recording, console)
 

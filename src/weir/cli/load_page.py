@@ -1,7 +1,5 @@
-"""Shows a load on a page in the browser (`--live`). `weir.cli.run_page` shows a run.
-
-Functions here import `weir.live` only when they serve a page, because no other function needs a web server.
-"""
+"""Shows a load on a page in the browser (`--live`). `weir.cli.run_page` shows a run. Functions here import `weir.live`
+only when they serve a page, because no other function needs a web server."""
 
 import signal
 import threading

@@ -56,9 +56,7 @@ def choose_interval(plan: LoadPlan) -> LoadPlan:
 
 class LoadRecording(AbstractContextManager["LoadRecording"]):
     """A context manager that writes the run file of one load. `arguments`: the words after `weir` on the command line.
-
-    If the load never starts, no file remains. If the load fails, a file with an unfinished load remains.
-    """
+    If the load never starts, no file remains. If the load fails, a file with an unfinished load remains."""
 
     def __init__(self, path: Path, plan: LoadPlan, arguments: Sequence[str]) -> None:
         self.path = path

@@ -126,7 +126,6 @@ def parse_counts(text: str) -> tuple[int, ...]:
 
 def choose_metrics(asked: list[str] | None, usual: Sequence[str], command: str) -> Sequence[str]:
     """Returns the metrics of `--metric`, or by default `usual`. Raises UsageError for an unknown metric."""
-    # A late import: findings take long to import, and `weir load` does not need them.
     from weir.findings.metrics import BY_KEY
 
     for metric in asked or ():

@@ -1,7 +1,5 @@
-"""Replaces characters that the encoding of a terminal or pipe lacks by similar ASCII characters.
-
-Python's codecs call the error handler `NAME` only for missing characters, so UTF-8 output needs no extra time.
-"""
+"""Replaces characters that the encoding of a terminal or pipe lacks by similar ASCII characters. Python's codecs call
+the error handler `NAME` only for missing characters, so UTF-8 output needs no extra time."""
 
 import codecs
 import sys

@@ -99,10 +99,8 @@ def _queue_as(kind: str) -> Any:
 
 
 class BoardLines(LoadObserver):
-    """An observer that sends a run's progress as lines to the driver. Drops lines if the queue is full; never blocks.
-
-    A context manager. A thread calls `write` for each line. The end of the context waits for the remaining lines.
-    """
+    """An observer that sends a run's progress as lines to the driver. Drops lines if the queue is full; never blocks. A
+    context manager. A thread calls `write` for each line. The end of the context waits for the remaining lines."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write

@@ -63,7 +63,6 @@ def _render(path: Path, form: str) -> str:
     """Returns the findings from the run file `path` in the format `form`, one of `FORMATS`."""
     if form not in FORMATS:
         raise UsageError(f"--format: found {form!r}, expected one of {', '.join(FORMATS)}", hint="weir report --help")
-    # A late import: findings take long to import, and `weir load` does not need them.
     from weir.findings import of_run
     from weir.report import begin_charts, exports, render_html, render_json
 
@@ -110,7 +109,6 @@ def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = Fa
 
     `compare`: run file of an earlier run. The report then also shows the changes from the earlier run.
     """
-    # A late import: findings take long to import, and `weir load` does not need them.
     from weir.findings import LoadFindings, of_run, regression
     from weir.report import begin_charts, render_json, render_terminal, write_html
 

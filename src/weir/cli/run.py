@@ -55,10 +55,7 @@ def run(
     ] = False,
     services_here: Annotated[
         bool,
-        Option(
-            "--services-here",
-            help="With --cluster: run services beside their stacks, not on a weir_service node.",
-        ),
+        Option("--services-here", help="With --cluster: run services beside their stacks, not on a weir_service node."),
     ] = False,
     live: options.Live = False,
     listen: options.Listen = None,

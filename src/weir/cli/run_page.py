@@ -54,9 +54,7 @@ def run_page(
 
 class BoardObserver(LoadObservers, RunObserver):
     """An observer that passes a run's progress to a board. The board is a page here, or lines for the driver's page.
-
-    `controls` know how many more blocks viewers have requested. `last_block`: None if the stopping rule decides.
-    """
+    `controls` know how many more blocks viewers have requested. `last_block`: None if the stopping rule decides."""
 
     def __init__(self, board: "EventQueue | BoardLines", controls: RunControls, last_block: int | None) -> None:
         super().__init__(board)

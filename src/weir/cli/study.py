@@ -120,7 +120,6 @@ def _estimate_spread(assume_cv: str | None, pilot: Path | None) -> tuple[Overhea
         basis = f"assuming that trials of one cell differ by {cv * 100:.3g} % of their mean {how}"
         # Two trials of a block vary independently: the variances of their logarithms add up.
         return Overhead(), {}, cv * math.sqrt(2), basis
-    # A late import: findings take long to import.
     from weir.findings.pilot import measure_pilot
 
     with open_study_run(pilot, "--pilot: ") as reader:

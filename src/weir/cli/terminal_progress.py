@@ -30,10 +30,8 @@ Line = list[tuple[str, str]]
 
 
 class LiveFigures:
-    """The figures of a running load, computed from its intervals.
-
-    `generator_cpu_s` returns the generator's CPU time so far, or None if unknown. `clock` returns the current time.
-    """
+    """The figures of a running load, computed from its intervals. `generator_cpu_s` returns the generator's CPU time so
+    far, or None if unknown. `clock` returns the current time."""
 
     def __init__(
         self,
@@ -188,10 +186,8 @@ def process_cpu_s(pid: int) -> float | None:
 
 
 class LiveView(LoadObserver):
-    """An observer that draws a load's figures at a terminal. A context manager: its end removes the lines.
-
-    The cursor stays visible at the end of the last line, so that the terminal still works after a kill of weir.
-    """
+    """An observer that draws a load's figures at a terminal. A context manager: its end removes the lines. The cursor
+    stays visible at the end of the last line, so that the terminal still works after a kill of weir."""
 
     def __init__(self, plan: LoadPlan) -> None:
         self._pid: int | None = None

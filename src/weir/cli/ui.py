@@ -44,7 +44,6 @@ def ui(
     if not folder.is_dir() and (folder != _FOLDER or folder.exists()):
         found = "a file" if folder.exists() else "no folder"
         raise UsageError(f"FOLDER: {folder}: found {found}, expected a folder of runs", hint="weir ui runs")
-    # A late import: no other command needs a web server.
     from weir.live import RunFolder
 
     loads = FormLoads(folder)

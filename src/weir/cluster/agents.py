@@ -38,8 +38,7 @@ _PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
 """Prefixes of lines that the agent may delay by some tenths of a second."""
 _LOOK_EVERY_S = 0.25
 _STOOD_STILL_S = 1.0
-"""Maximum time between two checks for silent agents. If more time passes, weir assumes that the checking thread was
-paused."""
+"""Maximum time between two checks for silent agents. After more time, weir assumes that the checking thread paused."""
 _BEGUN_WITHIN_S = 60.0
 _READINGS = 40
 
@@ -166,7 +165,6 @@ class AgentHandle:
         return self.actor.output.remote(_POLL_WITHIN_S, _PATIENT, most)
 
     def deliver(self, output: Iterable[agent_module.Output]) -> None:
-        """Passes the agent's output to the engines."""
         for number, kind, what in output:
             with self._lock:
                 engine = self._engines.get(number)
@@ -189,7 +187,6 @@ class AgentHandle:
         return AgentLostError(f"agent {self.name} is lost: {self.lost}", hint=CHECK_HINT)
 
     def forget(self, number: int) -> None:
-        """Removes an ended engine."""
         with self._lock:
             self._engines.pop(number, None)
 

@@ -23,15 +23,12 @@ class Clock:
 
     @property
     def round_trip_ns(self) -> int:
-        """Round-trip time of the fastest reading."""
         return 2 * self.error_ns
 
 
 def estimate_clock(readings: Iterable[tuple[int, int, int]]) -> Clock:
-    """Estimates another clock's offset from the fastest of several readings (Cristian, 1989).
-
-    Args:
-        readings: this clock before, the other clock, and this clock after, in nanoseconds; at least one reading.
+    """Estimates another clock's offset from the fastest of several readings (Cristian, 1989). A reading is this clock
+    before, the other clock, and this clock after, in nanoseconds.
 
     >>> estimate_clock([(100, 5_000, 900), (1_000, 6_050, 1_100)])
     Clock(offset_ns=5000, error_ns=50)

@@ -60,8 +60,7 @@ class ClusterReport:
 
 
 def check_cluster(cluster: RayCluster) -> ClusterReport:
-    """Checks every node. The report's `missing` includes nodes that fail or do not reply. Raises TargetError if the
-    cluster has no place for an agent."""
+    """Checks every node. `missing` includes nodes that do not reply. Raises TargetError without a place for an agent."""
     found: dict[AgentHandle, NodeFacts] = {}
     unwell: dict[AgentHandle, str] = {}
     with launch_agents(cluster, None, len(cluster.nodes)) as agents:

@@ -79,7 +79,6 @@ class _Share(LoadObserver):
             raise type(error)(f"{self.agent.name}: {error.message}", hint=error.hint) from None
 
     def summarize(self, end: LoadEnd) -> AgentSummary:
-        """Returns the figures of the agent's part of the load."""
         figures = ("requests", "throughput_rps", "response_time_us", "generator")
         return AgentSummary(
             name=self.agent.name,
@@ -109,19 +108,15 @@ class _Share(LoadObserver):
 class SharedLoad(LoadHandle):
     """A running load by several agents.
 
-    The loss of an agent ends the load; `result` then reports the other agents' measurement, with an invalid verdict.
+    An agent that is already lost gets no part. A later loss ends the load; `result` then reports the other agents'
+    measurement, with an invalid verdict.
 
-    Args:
-        agents: the agents. A lost agent gets no part, and `result` reports the loss.
-        plan: the whole load, with intervals of at most one second. With longer intervals, agents would seem lost.
-        observer: receives the merged records, one call at a time.
-        threads: number of each agent's load threads, which determines the agent's share; None: `plan.threads`.
+    `plan`: the whole load, with intervals of at most one second; with longer intervals, agents would seem lost.
+    `observer` receives the merged records, one call at a time. `threads`: number of each agent's load threads, which
+    determines the agent's share; None: `plan.threads`.
 
-    Raises:
-        UsageError: the load cannot be split, or an engine rejected its plan.
-        TargetError: an agent could not reach the target.
-        GeneratorError: an agent failed before the start (`AgentLostError`: an agent was lost).
-        NoAgentLeftError: all agents are lost.
+    Raises UsageError if the load cannot be split or an engine rejected its plan, TargetError if an agent could not reach
+    the target, GeneratorError if an agent failed before the start, and NoAgentLeftError if all agents are lost.
     """
 
     def __init__(
@@ -173,12 +168,9 @@ class SharedLoad(LoadHandle):
         for share in self._shares:
             share.load.stop()
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        return self._finished.wait(timeout_s)
-
     def result(self) -> LoadEnd:
-        """Waits for the end of the load and returns the merged result. Raises GeneratorError if all agents are lost, or
-        if the generator of an agent failed."""
+        """Waits for the end of the load and returns the merged result. Raises GeneratorError if an agent's generator
+        failed, or if all agents are lost."""
         self._finished.wait()
         if self._failure is not None:
             raise self._failure
@@ -212,7 +204,6 @@ class SharedLoad(LoadHandle):
             self._pass_on(self._merger.take(share.agent.name, interval))
 
     def on_agent_event(self, share: _Share, event: LoadEvent) -> None:
-        """Passes an agent's event to the observer, with the agent's name."""
         self._begun.wait()
         with self.changed:
             self._observer.on_event(replace(event, detail=f"{share.agent.name}: {event.detail}"))
@@ -301,8 +292,7 @@ class SharedLoad(LoadHandle):
 
 
 def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, LoadPlan]:
-    """Returns the plan of each agent, according to its number of load threads. Raises UsageError if the load cannot be
-    split among these agents."""
+    """Returns each agent's plan, by its number of load threads. Raises UsageError if these agents cannot split the load."""
     firsts, of = accumulate(threads.values(), initial=0), sum(threads.values())
     if plan.until_first_failure and len(threads) > 1:
         late = "the other agents would learn of the failure too late"

@@ -82,25 +82,22 @@ def merge_intervals(parts: Sequence[Interval]) -> Interval:
 def merge_ends(ends: Mapping[str, LoadEnd], agents: Sequence[AgentSummary]) -> LoadEnd:
     """Merges the end records of agents. `ends` is a dict from agent name to end record, with at least one entry."""
     parts = list(ends.values())
-    summaries = [part.summary for part in parts]
     clocks = {clock: merge([bytes_of_text(part.histograms[clock]) for part in parts]) for clock in parts[0].histograms}
     slowest = sorted(
         (one for part in parts for one in part.slowest), key=lambda one: one.intended_us - one.last_byte_us
     )
     return LoadEnd(
         stopped=_find_stop(parts),
-        summary=_merge_summaries(summaries, clocks, list(ends), agents),
+        summary=_merge_summaries({name: end.summary for name, end in ends.items()}, clocks, agents),
         histograms={clock: merged.to_text() for clock, merged in clocks.items()},
         slowest=slowest[: max(len(part.slowest) for part in parts)],
     )
 
 
 def _merge_summaries(
-    parts: Sequence[LoadSummary], clocks: Mapping[str, Hdr], names: Sequence[str], agents: Sequence[AgentSummary]
+    summaries: Mapping[str, LoadSummary], clocks: Mapping[str, Hdr], agents: Sequence[AgentSummary]
 ) -> LoadSummary:
-    first = parts[0]
-    requests = _sum_records([part.requests for part in parts])
-    lasted_s = max(part.duration_s for part in parts)
+    parts = list(summaries.values())
 
     def times(clock: str, of: Sequence[Quantiles]) -> Quantiles:
         merged = clocks.get(f"{clock}_ns")
@@ -108,18 +105,14 @@ def _merge_summaries(
 
     handshakes = [part.tls_handshake_us for part in parts if part.tls_handshake_us is not None]
     reads = [(part.requests.completed, part.read_time_us) for part in parts if part.read_time_us is not None]
-    clock_times: dict[str, Any] = {
-        f"{clock}_us": times(clock, [getattr(part, f"{clock}_us") for part in parts]) for clock in CLOCKS
-    }
-    return LoadSummary(
-        schema=first.schema,
-        target=first.target,
-        duration_s=lasted_s,
-        requests=requests,
-        throughput_rps=requests.completed / lasted_s if lasted_s else 0.0,
+    return LoadSummary.from_figures(
+        _sum_records([part.requests for part in parts]),
+        max(part.duration_s for part in parts),
+        schema=parts[0].schema,
+        target=parts[0].target,
         status=dict(sorted(sum((Counter(part.status) for part in parts), Counter[str]()).items())),
         errors=_sum_records([part.errors for part in parts]),
-        **clock_times,
+        **{f"{clock}_us": times(clock, [getattr(part, f"{clock}_us") for part in parts]) for clock in CLOCKS},
         tls_handshake_us=times("tls_handshake", handshakes) if handshakes else None,
         read_time_us=_merge_means(reads) if reads else None,
         bytes=_sum_records([part.bytes for part in parts]),
@@ -129,7 +122,7 @@ def _merge_summaries(
         steps=_merge_step_tables(parts),
         targets=_merge_target_lists(parts),
         agents=list(agents),
-        verdict=_merge_verdicts({name: part.verdict for name, part in zip(names, parts, strict=True)}),
+        verdict=_merge_verdicts({name: part.verdict for name, part in summaries.items()}),
     )
 
 

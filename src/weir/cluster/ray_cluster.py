@@ -55,7 +55,6 @@ class Node:
     resources: dict[str, float]
 
     def offers(self, role: Role) -> bool:
-        """Returns whether the node offers this role."""
         return self.resources.get(get_resource_name(role), 0) > 0
 
 
@@ -185,7 +184,6 @@ class RayCluster:
 
     @property
     def own_address(self) -> str:
-        """The address of this machine's node."""
         for node in self.nodes:
             if node.id == self.own_node:
                 return node.address

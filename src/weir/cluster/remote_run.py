@@ -56,9 +56,7 @@ def run_remotely(
     run. During the run, `out` has a run file that lacks only trials of about the last minute.
 
     Args:
-        cluster: the cluster.
         study: name of the study, or its path in `files`.
-        words: options of `weir run`.
         out: the run folder, which must not exist.
         files: the study's file and the files that the study names, by their paths in one folder.
         built: cache folders with built stacks. A node of the same kind gets the builds that it lacks.
@@ -66,10 +64,8 @@ def run_remotely(
         on_line: called with each line of the remote weir.
         on_begin: called with the remote weir. To end the run early, the caller closes the input of the remote weir.
 
-    Raises:
-        UsageError: weir is missing on the node, `out` exists or is not writable, or a file is unreadable or too large.
-        TargetError: another job uses the node, or a signal ended weir on the node.
-        AgentLostError: the node is lost.
+    Raises UsageError if weir is missing on the node, `out` exists or is not writable, or a file is unreadable or too
+    large. Raises TargetError if another job uses the node or a signal ended weir there, AgentLostError for a lost node.
     """
     # Creates the folder now, so that a run of hours does not fail at its end.
     try:

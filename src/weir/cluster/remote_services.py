@@ -1,7 +1,5 @@
-"""Runs services on a separate node. There, an agent runs a host that starts and samples the services.
-
-The node needs only Ray. This machine sends the databases' programs, and the class that manages their data.
-"""
+"""Runs services on a separate node. There, an agent runs a host that starts and samples the services. The node needs
+only Ray. This machine sends the databases' programs, and the class that manages their data."""
 
 import shutil
 import socket
@@ -31,8 +29,7 @@ _FILES_WITHIN_S = 60.0
 
 @contextmanager
 def open_service_place(cluster: RayCluster) -> Iterator[ServiceHost | None]:
-    """Yields the node for services, with a running agent and host. Yields None if no node offers the role, or if this
-    machine's node offers the role."""
+    """Yields the node for services, with a running agent and host; None if no other node offers the role."""
     if find_node(cluster, "service") is None:
         yield None
         return

@@ -1,7 +1,5 @@
-"""Formats a load's result as ab's report and CSV.
-
-ab measures times in whole microseconds, and prints times in milliseconds. A half rounds up.
-"""
+"""Formats a load's result as ab's report and CSV. ab measures times in whole microseconds, and prints times in
+milliseconds. A half rounds up."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

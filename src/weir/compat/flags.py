@@ -1,7 +1,5 @@
-"""Tables of other tools' flags, and a parser for the tools' command lines.
-
-wrk, wrk2 and ab accept several flags and a value in one word (`-kc100`). hey accepts Go's forms (`-c=100`, `--c 100`).
-"""
+"""Tables of other tools' flags, and a parser for the tools' command lines. wrk, wrk2 and ab accept several flags and a
+value in one word (`-kc100`). hey accepts Go's forms (`-c=100`, `--c 100`)."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -67,17 +65,12 @@ class ToolFlags:
     """The tool's exit code for an unknown flag, or for a value that the tool cannot parse. None: `wrong_code`."""
     is_go: bool = False
     flags_follow_url: bool = False
-    """Whether the tool accepts flags after the URL."""
     default_scheme: str = ""
     """The scheme that the tool adds to a URL without a scheme. Empty: the tool requires a scheme."""
 
     def parse(self, words: Sequence[str]) -> SimpleNamespace:
         """Returns the values of the flags, the `url`, the words after the URL (`arguments`), and the `order` of flags.
-
-        Raises:
-            ToolError: the command line is invalid, or has a flag that weir does not support.
-            ToolExit: the command line asks for help or for the version.
-        """
+        Raises ToolError if the command line is invalid or has an unsupported flag, ToolExit if it asks for help."""
         known = {spelling: flag for flag in self.flags for spelling in flag.spellings.split()}
         values: dict[str, Any] = {flag.name: flag.default for flag in self.flags}
         order: list[str] = []

@@ -53,7 +53,6 @@ class FrontEnd(ABC):
     waits_for_answers: bool = False
     """Whether the tool waits for the requests in flight at the end of the duration."""
     needs_request_log: bool = False
-    """Whether the report needs a log of all requests."""
 
     @cached_property
     def plan(self) -> LoadPlan:
@@ -96,12 +95,8 @@ class FrontEnd(ABC):
 
 
 def read_command_line(tool: str, words: Sequence[str]) -> FrontEnd:
-    """Parses `words`, the arguments of a tool in `TOOLS`, and returns the front end for this command line.
-
-    Raises:
-        ToolError: the command line is invalid, or has a flag that weir does not support.
-        ToolExit: the command line asks for help or for the version.
-    """
+    """Parses `words`, the arguments of a tool in `TOOLS`, and returns the front end for this command line. Raises
+    ToolError if `words` are invalid or have an unsupported flag, ToolExit if they ask for help or the version."""
     module = import_module(f"weir.compat.{tool.removesuffix('2')}")
     front_end: FrontEnd = module.read_command_line(tool, words)
     return front_end

@@ -36,28 +36,27 @@ def format_summary(end: LoadEnd | None, errors: Mapping[str, int]) -> str:
         spreads = [_read_dialup(end), unmeasured, unmeasured, wait, read]
     details = [", ".join(f"{format_number(value)} secs" for value in spread) for spread in spreads]
     percentiles = {percent: times.percentile(percent) / 1e9 for percent in _PERCENTILES if times.count}
-    return "".join(
-        [
-            "\nSummary:",
-            f"\n  Total:\t{format_number(total_s)} secs",
-            f"\n  Slowest:\t{format_number(times.longest / 1e9)} secs",
-            f"\n  Fastest:\t{format_number(times.shortest / 1e9)} secs",
-            f"\n  Average:\t{format_number(average_s)} secs",
-            f"\n  Requests/sec:\t{format_number(rate_rps)}",
-            f"\n  {data}\n",
-            f"\nResponse time histogram:\n{format_histogram(times)}\n",
-            "\nLatency distribution:",
-            *(f"\n  {percent}% in {format_number(value_s)} secs" for percent, value_s in percentiles.items()),
-            "\n\nDetails (average, fastest, slowest):",
-            *(f"\n  {name}:\t{detail}" for name, detail in zip(_CLOCKS, details, strict=True)),
-            "\n\nStatus code distribution:",
-            *(f"\n  [{status}]\t{count} responses" for status, count in sorted(statuses.items())),
-            "\n\n",
-            "Error distribution:" if errors else "",
-            *(f"\n  [{count}]\t{message}" for message, count in sorted(errors.items())),
-            "\n\n",
-        ]
-    )
+    parts = [
+        "\nSummary:",
+        f"\n  Total:\t{format_number(total_s)} secs",
+        f"\n  Slowest:\t{format_number(times.longest / 1e9)} secs",
+        f"\n  Fastest:\t{format_number(times.shortest / 1e9)} secs",
+        f"\n  Average:\t{format_number(average_s)} secs",
+        f"\n  Requests/sec:\t{format_number(rate_rps)}",
+        f"\n  {data}\n",
+        f"\nResponse time histogram:\n{format_histogram(times)}\n",
+        "\nLatency distribution:",
+        *(f"\n  {percent}% in {format_number(value_s)} secs" for percent, value_s in percentiles.items()),
+        "\n\nDetails (average, fastest, slowest):",
+        *(f"\n  {name}:\t{detail}" for name, detail in zip(_CLOCKS, details, strict=True)),
+        "\n\nStatus code distribution:",
+        *(f"\n  [{status}]\t{count} responses" for status, count in sorted(statuses.items())),
+        "\n\n",
+        "Error distribution:" if errors else "",
+        *(f"\n  [{count}]\t{message}" for message, count in sorted(errors.items())),
+        "\n\n",
+    ]
+    return "".join(parts)
 
 
 def format_number(value: float) -> str:

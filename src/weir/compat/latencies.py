@@ -87,10 +87,8 @@ def sort_array(values: "NDArray[Any]") -> Times:
 
 
 def read_times(end: LoadEnd, clock: str, *, zeros: int = 0) -> Times:
-    """Returns the times of a clock (see `weir.model.records.CLOCKS`) from the histogram at the end of a load.
-
-    `zeros` adds this number of times of 0, because the histogram does not contain such times.
-    """
+    """Returns the times of a clock (see `weir.model.records.CLOCKS`) from the histogram at the end of a load. `zeros`
+    adds this number of times of 0, because the histogram does not contain such times."""
     from weir.model.hdr import Hdr
 
     histogram, quantiles = end.histograms.get(f"{clock}_ns"), getattr(end.summary, f"{clock}_us")

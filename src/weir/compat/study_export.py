@@ -1,7 +1,5 @@
-"""Formats a load as a study of one server, and a scenario as a scenario file. Both are TOML. Pure.
-
-The study has one cell with the same load. `list_study_notes` lists the differences between the study and the load.
-"""
+"""Formats a load as a study of one server, and a scenario as a scenario file. Both are TOML. Pure. The study has one
+cell with the same load. `list_study_notes` lists the differences between the study and the load."""
 
 import re
 from collections.abc import Iterator

@@ -1,8 +1,5 @@
-"""Formats a load's result as the report of wrk and wrk2.
-
-wrk prints a value of at least 0.85 of the next unit in this next unit: 900 us are `0.90ms`. The largest unit of time is
-the minute: two hours are `120.00m`.
-"""
+"""Formats a load's result as the report of wrk and wrk2. wrk prints a value of at least 0.85 of the next unit in this
+next unit: 900 us are `0.90ms`. The largest unit of time is the minute: two hours are `120.00m`."""
 
 import math
 from collections import Counter
@@ -69,10 +66,8 @@ def _format_row(name: str, form: Callable[[float], str], mean: float, stdev: flo
 
 
 def measure_share(times: Times, lowest_ns: float, highest_ns: float) -> float:
-    """Returns the share of times from `lowest_ns` to `highest_ns`; NaN without times.
-
-    A bucket that overlaps the range counts as a whole. So equal times count as within one deviation of the mean.
-    """
+    """Returns the share of times from `lowest_ns` to `highest_ns`; NaN without times. A bucket that overlaps the range
+    counts as a whole. So equal times count as within one deviation of the mean."""
     if not times.count:
         return math.nan
     below = times.count_up_to(lowest_ns * (1 - _BUCKET_WIDTH))

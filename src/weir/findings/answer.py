@@ -25,10 +25,8 @@ def build_answer(
     *,
     indicative: bool,
 ) -> Answer:
-    """Builds the answer from the first point at which weir can compare a stack with the baseline.
-
-    If weir can compare generators, the answer is about the generators instead.
-    """
+    """Builds the answer from the first point at which weir can compare a stack with the baseline. If weir can compare
+    generators, the answer is about the generators instead."""
     tail = ""
     if progress != "complete":
         start = (

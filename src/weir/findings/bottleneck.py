@@ -74,14 +74,8 @@ def _mean_throughput_rps(loaded: CellTrials) -> float:
 def find_bottlenecks(
     groups: Sequence[PointCells], names: Mapping[int, str], placement: Placement, node: ServiceNode | None = None
 ) -> tuple[Bottleneck, ...]:
-    """Finds each stack's bottleneck for each workload and setting, at the load with the highest throughput.
-
-    Args:
-        groups: the cells of each point, with their trials.
-        names: a dict from cell id to the stack's short name.
-        placement: the CPUs and limits of every role.
-        node: the machine of the services; None if the services ran on the stacks' machine.
-    """
+    """Finds each stack's bottleneck for each workload and setting, at the load with the highest throughput. `names`: a
+    dict from cell id to the stack's short name. `node`: the services' machine; None if it is the stacks' machine."""
     places: dict[tuple[str, str], dict[int, CellTrials]] = {}
     for group in groups:
         for member in group.members:
@@ -245,10 +239,8 @@ def _compare_tiers(demands: Mapping[str, stats.Demand], resources: Sequence[Reso
 
 
 def _full_limit(heaviest: CellTrials) -> str:
-    """Describes a limit on threads or connections if the requests in flight have reached this limit; else returns ''.
-
-    A limit that the manifest declares has priority over a setting named `threads`, `pool` or `workers`.
-    """
+    """Describes a limit on threads or connections if the requests in flight have reached this limit; else returns ''. A
+    limit that the manifest declares has priority over a setting named `threads`, `pool` or `workers`."""
     in_hand = fmean(
         (BY_KEY[THROUGHPUT].of(trial) or 0.0) * (summary.response_time_us.mean or 0.0) / 1e6
         for trial in heaviest.trials

@@ -28,13 +28,8 @@ def find_break_evens(
 ) -> tuple[BreakEven, ...]:
     """Finds the break-evens of stacks along each axis: the amount of load, or a setting whose values are numbers.
 
-    Args:
-        groups: the points of the run.
-        names: a dict from cell id to the stack's short name.
-        baseline: the label of the baseline.
-        indicative: whether the run has fewer blocks than a claim needs.
-        between: the labels of two stacks; None compares every stack with the baseline.
-        metrics: the keys of the compared metrics in `BY_KEY`.
+    `names`: a dict from cell id to the stack's short name. `indicative`: whether the run has fewer blocks than a claim
+    needs. `between`: the labels of two stacks; None compares every stack with the baseline.
     """
     found = [
         _break_even(line, *pair, key, names, indicative=indicative)

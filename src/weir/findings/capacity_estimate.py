@@ -42,7 +42,6 @@ class Capacity:
     users: Users | None
     """Capacity as a number of users; None if the caller gave no pause, or if the rate is unknown."""
     reasons: tuple[str, ...]
-    """Reasons to doubt the result."""
     sentence: str
     would_change: str
 
@@ -65,7 +64,6 @@ class KneeFinding:
     sentence: str
     would_change: str
     reasons: tuple[str, ...] = ()
-    """Reasons to doubt the result."""
     is_known: ClassVar[bool] = True
     """Always true, because every search for a knee finds a knee."""
 
@@ -89,13 +87,8 @@ def combine_capacity_searches(
     think_s: float | None,
     reasons: Sequence[str],
 ) -> Capacity:
-    """Combines the results of several capacity searches.
-
-    Args:
-        title, objective, missed_share, searches, is_fresh, reasons: as in `Capacity`.
-        answers: the responses of each search that found a rate.
-        think_s: a user's mean pause in seconds; with None, the result has no number of users.
-    """
+    """Combines the results of several capacity searches. `answers`: the responses of each search that found a rate.
+    `think_s`: a user's mean pause in seconds; with None, the result has no number of users."""
     rate = stats.estimate_capacity(searches)
     quantiles = stats.merge_quantiles([one.histogram for one in answers], QUANTILES) if answers else []
     mean_s = sum(one.mean_s for one in answers) / len(answers) if answers else None

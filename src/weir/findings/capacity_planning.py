@@ -189,15 +189,9 @@ def plan_machines(
 ) -> MachinePlan:
     """Plans how many machines of each tier, and how many load agents, a rate needs.
 
-    Args:
-        reader: the run.
-        rate_rps: requests a second.
-        objective: a limit on the response time; with None, only `BUSY_FRACTION` determines the number of machines.
-        stack: the stack's label; None selects the only stack.
-        cpus: a dict from tier to the CPUs of one machine, instead of the run's CPUs.
-
-    Raises:
-        UsageError: the run lacks the stack's demands, or an argument does not fit the run.
+    Without an objective, only `BUSY_FRACTION` determines the number of machines. `stack`: label; None selects the only
+    stack. `cpus`: a dict from tier to the CPUs of one machine, instead of the run's CPUs. Raises UsageError if the run
+    lacks the stack's demands, or if an argument does not fit the run.
     """
     if objective is not None and objective.quantile is None and objective.metric != "mean":
         raise UsageError(f"--objective: found {objective.text!r}, expected a response time limit like 'p99<=50ms'")
@@ -256,16 +250,8 @@ def _describe_tier(
 def predict_replicas(
     reader: RunReader, *, stack: str | None = None, replicas: Sequence[int] = ()
 ) -> tuple[ReplicaPrediction, ...]:
-    """Predicts a stack's throughput with more processes, from the measurement with the fewest processes.
-
-    Args:
-        reader: the run.
-        stack: the stack's label; None selects the only stack.
-        replicas: numbers of processes to predict, in addition to the measured numbers.
-
-    Raises:
-        UsageError: the run lacks the stack's demands.
-    """
+    """Predicts a stack's throughput with the measured numbers of processes and with `replicas`, from the measurement with
+    the fewest processes. `stack`: label; None selects the only stack. Raises UsageError if the run lacks its demands."""
     found, cell = _find_bottleneck(reader, stack)
     trials = [trial for trial in reader.trials() if is_used(trial)]
     alike = {
@@ -395,10 +381,8 @@ def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | Non
 
 
 def _measure_agent(trial: Trial) -> stats.Station | None:
-    """Returns a load agent's CPU time per request, and the smallest agent's number of threads; None if unknown.
-
-    The figures come from each agent's own summary. The merged summary has the busy fraction of only one agent.
-    """
+    """Returns a load agent's CPU time per request, and the smallest agent's number of threads; None if unknown. The
+    figures come from each agent's own summary. The merged summary has the busy fraction of only one agent."""
     summary = trial.result.summary
     if summary is None:
         return None

@@ -100,10 +100,8 @@ class Pairs:
 
 
 def pair_by_block(one: CellTrials, other: CellTrials, metric: Metric, first_look: int | None = None) -> Pairs:
-    """Pairs the values of two cells by block. If several trials of a cell count in a block, takes their mean.
-
-    A value of 0 or less counts as not measured, because it has no logarithm.
-    """
+    """Pairs the values of two cells by block. If several trials of a cell count in a block, takes their mean. A value
+    of 0 or less counts as not measured, because it has no logarithm."""
     mine, theirs = _by_block(one, metric.of), _by_block(other, metric.of)
     blocks = tuple(sorted(mine.keys() & theirs.keys()))
     trials = sorted(

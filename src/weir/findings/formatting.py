@@ -11,10 +11,8 @@ _MOST_RANGES = 10
 
 
 def ratio_text(value: float, low: float | None, high: float | None) -> tuple[str, str]:
-    """Formats a ratio and its interval. Example: '4.1' and '3.6–4.7'. The second text is empty without an interval.
-
-    The interval's half-width sets the number of decimals: at least two for a ratio below 2, one for a ratio below 10.
-    """
+    """Formats a ratio and its interval. Example: '4.1' and '3.6–4.7'. The second text is empty without an interval. The
+    interval's half-width sets the number of decimals: at least two for a ratio below 2, one for a ratio below 10."""
     digits = 2 if value < 2 else 1 if value < 10 else 0
     if low is None or high is None:
         return f"{value:,.{digits}f}", ""
@@ -89,10 +87,8 @@ def trial_numbers(ids: Iterable[int]) -> str:
 
 
 def sentence_names(cells: Sequence[Cell]) -> dict[int, str]:
-    """Returns a dict from cell id to a short name. Example: 'Flask' for the title 'Flask on gunicorn'.
-
-    If several stacks or variants share a name, or the title is empty, the name is the stack's label.
-    """
+    """Returns a dict from cell id to a short name. Example: 'Flask' for the title 'Flask on gunicorn'. If several
+    stacks or variants share a name, or the title is empty, the name is the stack's label."""
     owners: dict[str, set[tuple[str, str | None]]] = {}
     for cell in cells:
         owners.setdefault(_shorten(cell.title), set()).add((cell.stack, cell.variant))

@@ -51,10 +51,8 @@ class LoadFindings(RunFindings):
 
 
 def trials_to_show(reader: RunReader) -> list[Trial]:
-    """Returns the finished trials of a run. For a single load, returns the only trial, even if unfinished or invalid.
-
-    A load's trial counts as valid, so that reports show the trial. The load's summary has the real verdict.
-    """
+    """Returns the finished trials of a run. For a single load, returns the only trial, even if unfinished or invalid. A
+    load's trial counts as valid, so that reports show the trial. The load's summary has the real verdict."""
     trials = reader.trials()
     if not reader.info.is_load:
         return trials

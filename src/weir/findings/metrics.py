@@ -1,7 +1,5 @@
-"""Defines the metrics of comparisons: each metric's unit, its value in a trial, and its phrase in sentences.
-
-If the JSON of a load contains the metric, the metric has the same key there. Example: `response_time_us.p99`.
-"""
+"""Defines the metrics of comparisons: each metric's unit, its value in a trial, and its phrase in sentences. If the
+JSON of a load contains the metric, the metric has the same key there. Example: `response_time_us.p99`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -28,11 +28,8 @@ class Pilot:
 
 
 def measure_pilot(reader: RunReader) -> Pilot:
-    """Computes the spread, overhead and memory of a run's trials.
-
-    Raises:
-        UsageError: fewer than two blocks have usable trials of two stacks.
-    """
+    """Computes the spread, overhead and memory of a run's trials. Raises UsageError if fewer than two blocks have
+    usable trials of two stacks."""
     cells, trials = reader.cells(), reader.trials()
     squares, degrees = 0.0, 0
     for point in group_points(cells, trials):

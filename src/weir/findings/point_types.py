@@ -1,7 +1,5 @@
-"""The types of findings about a point of a run: measures, comparisons, objectives and work of the stacks.
-
-Names of fields are JSON keys. `types` has the findings about several points.
-"""
+"""The types of findings about a point of a run: measures, comparisons, objectives and work of the stacks. Names of
+fields are JSON keys. `types` has the findings about several points."""
 
 from dataclasses import dataclass
 from typing import Literal

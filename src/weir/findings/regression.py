@@ -62,7 +62,6 @@ class Gate:
 
     @property
     def worse(self) -> tuple[CheckedMetric, ...]:
-        """Metrics with the verdict `worse`."""
         return tuple(one for one in self.checked if one.verdict == "worse")
 
     @property
@@ -74,18 +73,8 @@ class Gate:
 def compare_runs(
     base: RunReader, head: RunReader, metrics: Sequence[str], threshold: float, *, any_environment: bool
 ) -> Gate:
-    """Tests whether `head` is worse than `base`.
-
-    Args:
-        base: the baseline run.
-        head: the run that may be worse.
-        metrics: keys of `BY_KEY`.
-        threshold: the largest acceptable relative change.
-        any_environment: whether to compare runs from different machines.
-
-    Raises:
-        UsageError: a file is not a run of a study, the machines differ, or the runs share no cell.
-    """
+    """Tests whether `head` is worse than `base` on the keys `metrics`. `threshold`: the largest acceptable relative
+    change. Raises UsageError if a file is not a run of a study, the machines differ, or the runs share no cell."""
     for reader in (base, head):
         if reader.info.is_load:
             raise UsageError(f"{reader.path}: found a single load, expected a run of a study", hint="weir run STUDY")

@@ -37,13 +37,8 @@ from weir.store import RunReader
 
 @without_gc
 def of_run(reader: RunReader) -> RunFindings:
-    """Returns the findings of a finished or unfinished run, or `LoadFindings` for a single load.
-
-    The findings of a run file are the same on every machine.
-
-    Raises:
-        WeirError: the run file is damaged, or contains a load without measurements.
-    """
+    """Returns the findings of a finished or unfinished run, or `LoadFindings` for a single load. Raises WeirError if
+    the run file is damaged, or contains a load without measurements. The findings are the same on every machine."""
     if reader.info.is_load:
         return _load(reader)
     cells, trials = reader.cells(), reader.trials()
@@ -183,11 +178,8 @@ def _load(reader: RunReader) -> LoadFindings:
 
 
 def break_evens_in(reader: RunReader, one: str, other: str, metrics: Sequence[str]) -> tuple[BreakEven, ...]:
-    """Returns the break-evens of the stacks with the labels `one` and `other`, on each of `metrics`.
-
-    Raises:
-        WeirError: the run file is damaged.
-    """
+    """Returns the break-evens of the stacks with the labels `one` and `other`, on each of `metrics`. Raises WeirError
+    if the run file is damaged."""
     cells, info = reader.cells(), _with_actual_blocks(reader)
     groups, names = group_points(cells, reader.trials()), sentence_names(cells)
     return find_break_evens(
@@ -196,11 +188,7 @@ def break_evens_in(reader: RunReader, one: str, other: str, metrics: Sequence[st
 
 
 def wanted_points_in(reader: RunReader) -> list[WantedPoint]:
-    """Returns the points that the lab should measure next to make the break-evens more precise.
-
-    Raises:
-        WeirError: the run file is damaged.
-    """
+    """Returns the points to measure next for more precise break-evens. Raises WeirError if the run file is damaged."""
     return find_wanted_points(group_points(reader.cells(), reader.trials()), reader.info.baseline)
 
 

@@ -49,10 +49,8 @@ def measure_stack(cell: CellTrials, name: str, histogram: Histogram, *, baseline
 def match_published(
     figures: Sequence[PublishedFigure], stacks: Sequence[StackFindings], point: Mapping[str, str]
 ) -> tuple[Published, ...]:
-    """Returns the published figures of a point's stacks, each with weir's measurement. Ignores A/A copies.
-
-    A stack's published figure also applies to the stack's variants if the stack itself did not run.
-    """
+    """Returns the published figures of a point's stacks, each with weir's measurement. Ignores A/A copies. A stack's
+    published figure also applies to the stack's variants if the stack itself did not run."""
     labels = {stack.label for stack in stacks}
     return tuple(
         Published(
@@ -75,10 +73,8 @@ def match_published(
 def list_what_ran(
     cells: Sequence[Cell], trials: Sequence[Trial], names: Mapping[int, str], baseline: str | None
 ) -> tuple[WhatRan, ...]:
-    """Returns the build and the runtime of each stack, in the order of the study.
-
-    `trials` are all finished trials in order, rejected trials included. `names` maps a cell's id to the stack's name.
-    """
+    """Returns the build and the runtime of each stack, in the order of the study. `trials` are all finished trials in
+    order, rejected trials included. `names` maps a cell's id to the stack's name."""
     found: list[WhatRan] = []
     for label, name in {cell.stack_label: names[cell.id] for cell in cells if cell.arm == "main"}.items():
         results = [trial.result for trial in trials if trial.cell.stack_label == label]
@@ -101,10 +97,8 @@ def _merged(cell: CellTrials, histogram: Histogram) -> dict[str, stats.Quantile]
 
 
 def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None = None) -> Measure:
-    """Measures one metric over the trials of a cell that count.
-
-    `quantile` comes from the trials' merged histogram. None without histograms, or for a metric that is no quantile.
-    """
+    """Measures one metric over the trials of a cell that count. `quantile` comes from the trials' merged histogram.
+    None without histograms, or for a metric that is no quantile."""
     values = [(trial, metric.of(trial)) for trial in cell.used]
     trials = tuple(TrialValue(trial.id, trial.block, value) for trial, value in values if value is not None)
 

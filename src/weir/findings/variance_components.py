@@ -16,8 +16,7 @@ _SMALL = 0.0005
 
 
 def split_variation(reader: RunReader, used: Sequence[Trial]) -> Variation | None:
-    """Splits the variance of throughput. Uses blocks in which a trial of every cell counts. Returns None
-    if there are too few such blocks."""
+    """Splits the variance of throughput, from blocks in which every cell's trial counts; None with too few of them."""
     values: dict[int, dict[int, float]] = {}
     for trial in used:
         value = BY_KEY[THROUGHPUT].of(trial)

@@ -36,11 +36,8 @@ class EngineLoad(LoadHandle):
         if plan.scenario is not None:
             content["scenario"] = fill_environment(plan.scenario)
         self._process = start(["load"], on_record=self._take, on_end=self._finished.set)
+        self.pid = self._process.pid
         self._process.write_line(content)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def begin(self, start_monotonic_ns: int) -> None:
         """Sets the start time of a held load, in nanoseconds on CLOCK_MONOTONIC of the engine's machine."""
@@ -48,9 +45,6 @@ class EngineLoad(LoadHandle):
 
     def stop(self) -> None:
         self._process.signal(signal.SIGTERM)
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        return self._finished.wait(timeout_s)
 
     def result(self) -> LoadEnd:
         """Waits for the end of the load and returns the load's result. Raises UsageError if the engine rejects the

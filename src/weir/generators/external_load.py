@@ -32,9 +32,8 @@ _SHOWN_LINES = 3
 
 class ExternalLoad(LoadHandle):
     """A running load of an external tool on the CPUs `plan.cpus`. The observer receives only `on_start`, on a separate
-    thread. The output (`output.txt`) and other files of the tool are in `folder`. Raises UsageError if the tool is
-    missing or does not support this load, GeneratorError if the tool cannot start, and NotWrittenError if the disk is
-    full."""
+    thread. The tool's files are in `folder`, its output in `output.txt`. Raises UsageError if the tool is missing or
+    does not support this load, GeneratorError if the tool cannot start, and NotWrittenError if the disk is full."""
 
     reported_result: ReportedResult
     """The tool's report, with the rounding of each figure. Available after `result` has returned."""
@@ -83,9 +82,6 @@ class ExternalLoad(LoadHandle):
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGINT)
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        return self._finished.wait(timeout_s)
-
     def result(self) -> LoadEnd:
         """Waits for the end of the load, and returns the tool's report. A figure that the report lacks is None, empty
         or 0. Raises GeneratorError if the tool failed, did not end, or wrote an unreadable report."""
@@ -133,19 +129,18 @@ class ExternalLoad(LoadHandle):
                 break
         started_unix_ns = time.time_ns() - (time.monotonic_ns() - begun_ns)
         threads, cpus = self._tool.count_threads(self._plan), list(self._plan.cpus)
-        self._observer.on_start(
-            LoadStarted(
-                version=self._version,
-                pid=self.pid,
-                backend=self._tool.name,
-                wait="",
-                threads=threads,
-                cpus=cpus,
-                connected=0,
-                start_monotonic_ns=begun_ns,
-                start_unix_ns=started_unix_ns,
-            )
+        started = LoadStarted(
+            version=self._version,
+            pid=self.pid,
+            backend=self._tool.name,
+            wait="",
+            threads=threads,
+            cpus=cpus,
+            connected=0,
+            start_monotonic_ns=begun_ns,
+            start_unix_ns=started_unix_ns,
         )
+        self._observer.on_start(started)
         return begun_ns, spent_s
 
     def _await_end(self) -> Ended:

@@ -16,13 +16,16 @@ from weir.model.records import LoadEnd
 class LoadHandle(Closing):
     """A running load. `result` waits for the load's end. The caller must call `close`."""
 
+    _finished: threading.Event
+    """Set when the load has ended."""
+
     @abstractmethod
     def stop(self) -> None:
         """Ends the load early. `result` then returns the measurements before the stop."""
 
-    @abstractmethod
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits for the end of the load. Returns whether the load has ended within `timeout_s` seconds."""
+        return self._finished.wait(timeout_s)
 
     @abstractmethod
     def result(self) -> "LoadEnd":

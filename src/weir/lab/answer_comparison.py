@@ -1,5 +1,4 @@
-"""Starts each side of a comparison once. Compares the responses of all sides, and measures how long each side needs to
-start and to warm up."""
+"""Starts each side of a comparison once, compares their responses, and measures each side's start and warm-up."""
 
 import http.client
 import json
@@ -48,7 +47,6 @@ class SideAnswer:
     status: int
     body: bytes
     is_constant: bool
-    """Whether all responses of the side were equal."""
 
     @property
     def value(self) -> Any:

@@ -171,7 +171,6 @@ class _StoppingRule:
         return True
 
     def has_budget_left(self) -> bool:
-        """Returns whether the budget allows one more trial."""
         return self._method.budget_s is None or self._spent_s + self._trial_s <= self._method.budget_s
 
     @property

@@ -116,8 +116,7 @@ class _FirstFailures(LoadObserver):
 
 
 def _load_workload(planned: PlannedCell, running: RunningStack, placement: Placement, seed: int) -> _WorkloadResult:
-    """Loads a stack with one workload. The generator checks each response of the load. weir also sends and checks
-    requests of its own during the load."""
+    """Loads a stack with one workload, and sends requests of its own during the load. Checks every response."""
     workload, inputs = planned.workload, random.Random(f"{seed}/{planned.workload.id}")
     path = planned.stack.find_path(workload.id)
     request = workload.draw(running.base_url, inputs, path=path)

@@ -63,8 +63,7 @@ def sample_host(host: Host, take_sample: Callable[[Sample], None]) -> Iterator[N
 
 @contextmanager
 def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: LoadHandle) -> Iterator[None]:
-    """Context manager: ends the load if a process in `names` or a host ends in the `with` block. The rest of the load
-    would be useless."""
+    """Context manager: ends the load, which is then useless, if a process in `names` or a host ends in the block."""
     for host in hosts:
         host.on_exit, host.on_gone = lambda _: load.stop(), load.stop
     try:

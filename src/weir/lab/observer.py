@@ -78,27 +78,23 @@ class ExtraBlocks:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._blocks = 0
-        self._is_over = False
-
-    @property
-    def blocks(self) -> int:
+        self.blocks = 0
         """Number of blocks that viewers have requested so far."""
-        return self._blocks
+        self._is_over = False
 
     def request(self) -> bool:
         """Requests one more block. Returns False if the run no longer accepts requests."""
         with self._lock:
             if self._is_over:
                 return False
-            self._blocks += 1
+            self.blocks += 1
             return True
 
     def close(self, blocks: int) -> bool:
         """Refuses all later requests if viewers have requested exactly `blocks` blocks. Returns False if viewers have
         requested another number; requests then remain possible."""
         with self._lock:
-            self._is_over = self._blocks == blocks
+            self._is_over = self.blocks == blocks
             return self._is_over
 
 

@@ -1,7 +1,5 @@
-"""Chooses CPUs, limits and network for the generator, the stack, the services and weir's control.
-
-Each of these roles has its own CPUs if there are enough CPUs. Otherwise, `Placement.shared` describes shared CPUs.
-"""
+"""Chooses CPUs, limits and network for the generator, the stack, the services and weir's control. Each of these roles
+has its own CPUs if there are enough CPUs. Otherwise, `Placement.shared` describes shared CPUs."""
 
 import os
 from collections.abc import Sequence
@@ -32,12 +30,8 @@ def place(
     the others equally, with the stack first. If no CPU remains, control shares the generator's CPUs, because control
     runs at nice 19 and needs little time. Services would disturb the generator, so they share the stack's CPUs.
 
-    Args:
-        cpus: `[cpus]` of the study.
-        network: the stack's network.
-        with_services: whether any stack of the study needs services.
-        stack_cpus: number of the stack's CPUs instead of `cpus.stack`; if the study varies it, the largest number.
-        available: the CPUs that weir may use; default: the process's affinity.
+    `stack_cpus`: number of the stack's CPUs instead of `cpus.stack`; if the study varies it, the largest number.
+    `available`: the CPUs that weir may use; default: the process's affinity.
     """
     usable = sorted(os.sched_getaffinity(0) if available is None else available)
     wishes: dict[str, CpuRequest | str] = {role: getattr(cpus, role) for role in _ROLES}
@@ -67,8 +61,7 @@ def place(
 
 
 def use_all_cpus(placement: Placement | None = None) -> Placement:
-    """Returns a placement for work without a measurement: stack, services and control use all CPUs of `placement`.
-    None: all CPUs that weir may use."""
+    """Returns a placement without a measurement: every role uses all CPUs of `placement` (None: all usable CPUs)."""
     placement = placement or place(Cpus())
     usable = tuple(sorted({cpu for role in _ROLES for cpu in getattr(placement, role)}))
     return replace(placement, load=usable[:1], stack=usable, services=usable, control=usable, shared=())

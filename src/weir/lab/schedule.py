@@ -19,7 +19,6 @@ class CompletedTrials:
     rejected: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     def note(self, cell_id: int, block: int, validity: str) -> None:
-        """Records the verdict of a trial."""
         if validity == "invalid":
             self.rejected[cell_id, block] += 1
         else:
@@ -47,10 +46,7 @@ def schedule(
     separate rounds. `head_start` lets the short trials of the first blocks run before all long trials.
 
     Args:
-        cells: every cell of a block.
         should_start_block: called before each block with its number from 1; False ends the run.
-        seed: determines the random order of each block.
-        retries: maximum number of retries of a rejected trial.
         done: finished trials; the caller adds each trial before it takes the next one.
         head_start: the cells with short trials, and the number of blocks; None: every block has all cells.
         should_continue: called with the number of blocks and their cells, after the head start and each later block;

@@ -55,7 +55,6 @@ class RunningStack:
     ready_s: float | None
     """Time until the last process was ready; None if weir did not start the processes."""
     check_s: float
-    """Duration of the check of the stack's responses."""
     runtime: str = ""
     """Version line of the first process's runtime, such as `Python 3.12.3`; empty if unknown."""
     ended: tuple[Ended, ...] = ()
@@ -63,7 +62,6 @@ class RunningStack:
 
     @property
     def base_url(self) -> str:
-        """The first of `base_urls`."""
         return self.base_urls[0]
 
 
@@ -118,16 +116,13 @@ def running_stack(
     if the disk is full.
 
     Args:
-        host: starts and stops the stack's processes.
         built: the built stack; None for an external stack.
-        planned: the cell, with workload, settings and number of processes.
         placement: the CPUs for all processes of the stack together, limits and network.
         logs: a file for the output of each process.
         inputs: generates the random inputs of the check.
         fields: values of the services' fields in the stack's manifest.
         front: starts a proxy in front of the ready stack; weir also checks the proxy's responses. None: no proxy.
         port: port of the first process; 0: any free port.
-        check: checks the responses of each process.
         watch_writes: whether `RunningStack.ended` lists files that the stack wrote outside its folder. Needs root.
     """
     if isinstance(planned.stack, ExternalStack):

@@ -1,8 +1,7 @@
 """Finds the part of a trial's load that counts: the steady part at its end; without a steady part, the whole load.
 
 The ramp of the users is warm-up and never counts. weir starts a load that is longer than the study's duration. If the
-load is steady at the end of this duration, weir ends the load there. Otherwise, the load continues without a gap: its
-extension begins.
+load is steady at the end of this duration, weir ends the load there. Otherwise, its extension begins without a gap.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,8 +16,7 @@ from weir.model.run_types import MeasurementWindow, Segment
 MIN_POINTS = 30
 """Minimum number of intervals for a steady state. Equal to `stats.steady.POINTS`, which is slow to import."""
 _TARGET_POINTS = 60
-"""weir merges intervals into about this number of points. In a window of up to 30 s, a point then covers 100 to 500 ms;
-shorter points are mostly noise."""
+"""weir merges intervals into about this number of points: of 100 to 500 ms each in 30 s. Shorter points are noise."""
 
 
 def can_be_steady(load: Load, duration_s: float, interval_s: float) -> bool:

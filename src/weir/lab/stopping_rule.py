@@ -35,8 +35,6 @@ def find_stop_reason(
 
     Args:
         block: number of the block, from 1.
-        method: `[method]` of the study.
-        precisions: precision of each main comparison so far.
         spent_s: duration of the trials so far.
         block_s: estimated duration of a block, from these trials or from the plan.
         trials_in_block: whether the block started before an interruption; such a block runs in any case.

@@ -1,7 +1,5 @@
-"""Runs a study: checks the study, builds and verifies its stacks, runs all blocks, and closes the run file.
-
-An interruption at any moment keeps the finished trials; `resume` runs the missing trials.
-"""
+"""Runs a study: checks the study, builds and verifies its stacks, runs all blocks, and closes the run file. An
+interruption at any moment keeps the finished trials; `resume` runs the missing trials."""
 
 import os
 import random
@@ -64,12 +62,10 @@ class RunSetup:
 
 def start(study: Study, folder: Path, setup: RunSetup, *, command: str) -> Path:
     """Runs a study and writes a new run file to a folder without a run. Returns the path of the run file. The
-    report shows `command`, with which a user can repeat the run.
+    report shows `command`, with which a user can repeat the run. After Ctrl-C, the run file has the finished trials.
 
-    Raises:
-        UsageError: the study does not fit this machine, something is missing, or the folder contains a run.
-        TargetError: the build of a stack failed, or a response is wrong.
-        KeyboardInterrupt: the user interrupted the run; the run file has the finished trials.
+    Raises UsageError if the study does not fit this machine, something is missing, or the folder contains a run. Raises
+    TargetError if the build of a stack failed, or a response is wrong.
     """
     path = folder / RUN_FILE_NAME
     if path.exists():

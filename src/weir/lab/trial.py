@@ -1,7 +1,5 @@
-"""Runs one trial: starts, checks, warms up, loads and stops a fresh process of the stack.
-
-Module `measurement` warms up and measures; module `trial_result` judges.
-"""
+"""Runs one trial: starts, checks, warms up, loads and stops a fresh process of the stack. Module `measurement` warms up
+and measures; module `trial_result` judges."""
 
 import time
 from collections.abc import Iterator, Mapping

@@ -82,27 +82,26 @@ def _verdict(
         reported=measured.reported_result,
         pipeline=planned.load.pipeline,
     )
-    return judge(
-        Facts(
-            stack=planned.stack.label,
-            load=load,
-            window=measured.window,
-            throughput_rps=used.throughput_rps,
-            connections=planned.cell.load.connections,
-            failures=trial.failures,
-            invariant=trial.method.invariant,
-            stack_ended=measured.stack_ended,
-            service_ended=measured.service_ended,
-            after=measured.after,
-            cut_short_s=measured.cut_short_s,
-            # Without keep-alive the lag includes the connect time.
-            lag_p99_us=load.schedule_lag_us.p99 if planned.load.keep_alive else None,
-            resources=resources,
-            processes_unknown=isinstance(planned.stack, ExternalStack) and not planned.stack.pids,
-            load_shares_stack_cpu=bool(set(placement.load) & set(placement.stack)),
-            violations=find_violations(*results),
-            other_generator="" if trial.generator == WEIR else trial.generator,
-            requests_in_kernel=measured.tap.all_requests,
-            not_tapped=measured.tap.why_not,
-        )
+    facts = Facts(
+        stack=planned.stack.label,
+        load=load,
+        window=measured.window,
+        throughput_rps=used.throughput_rps,
+        connections=planned.cell.load.connections,
+        failures=trial.failures,
+        invariant=trial.method.invariant,
+        stack_ended=measured.stack_ended,
+        service_ended=measured.service_ended,
+        after=measured.after,
+        cut_short_s=measured.cut_short_s,
+        # Without keep-alive the lag includes the connect time.
+        lag_p99_us=load.schedule_lag_us.p99 if planned.load.keep_alive else None,
+        resources=resources,
+        processes_unknown=isinstance(planned.stack, ExternalStack) and not planned.stack.pids,
+        load_shares_stack_cpu=bool(set(placement.load) & set(placement.stack)),
+        violations=find_violations(*results),
+        other_generator="" if trial.generator == WEIR else trial.generator,
+        requests_in_kernel=measured.tap.all_requests,
+        not_tapped=measured.tap.why_not,
     )
+    return judge(facts)

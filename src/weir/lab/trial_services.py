@@ -83,11 +83,9 @@ class RunningServices:
         return Readings(self.values(workload), self.counters())
 
     def counters(self) -> dict[str, Counters]:
-        """Reads the counters of each database. Returns the counters by service name."""
         return {one.id: one.session.counters(one.address.database) for one in self.databases}
 
     def work_since(self, before: "Readings", summary: LoadSummary) -> tuple[ServiceWork, ...]:
-        """Returns the work of each database since the readings `before`."""
         counters = self.counters().items()
         return tuple(compute_work(name, before.counters[name], after, summary) for name, after in counters)
 
@@ -209,8 +207,7 @@ class Services(Closing):
         port: int = 0,
         watch_writes: bool = False,
     ) -> Iterator[tuple[RunningServices, RunningStack]]:
-        """Starts the services and the stack of a cell outside a trial. The logs are beside the build, and
-        their names contain `name`."""
+        """Starts a cell's services and stack outside a trial. Their logs, beside the build, have `name` in their names."""
 
         def name_log(suffix: str) -> Path:
             assert built is not None
@@ -236,7 +233,6 @@ class Services(Closing):
             yield needed, running
 
     def close(self) -> None:
-        """Removes all data folders of the services."""
         while self._folders:
             _, folder = self._folders.popitem()
             folder.remove()
@@ -401,7 +397,7 @@ def _user(folder: ServiceFolder) -> User | None:
 def _own_database(service: DatabaseService, kind: DatabaseKind, url: str, needed: Needed) -> Iterator[RunningDatabase]:
     """Creates a database on the user's server, and finally removes it."""
     login = parse_database_url(service.own_server, url, kind)
-    address = login.at(f"{DATABASE}_{os.getpid()}_{secrets.token_hex(4)}")
+    address = replace(login, database=f"{DATABASE}_{os.getpid()}_{secrets.token_hex(4)}")
     try:
         session = kind.session(login)
     except TargetError as error:

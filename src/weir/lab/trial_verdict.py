@@ -85,7 +85,6 @@ class Facts:
     throughput_rps: float = 0.0
     """Throughput in `window`."""
     connections: int = 0
-    """Number of connections of the load."""
     failures: Failures = "reject"
     invariant: Invariant = "reject"
     stack_ended: str | None = None

@@ -18,8 +18,7 @@ class FormField:
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """The functions of the buttons and of the form. The server's threads call them. If a function is None, the page has
-    no button for this function."""
+    """The functions of the buttons and of the form, for the server's threads. None: the page has no such button."""
 
     stop: Callable[[], bool] | None = None
     """Stops the run or load as Ctrl-C does. Returns False if nothing is running."""

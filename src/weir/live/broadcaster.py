@@ -22,8 +22,7 @@ _Messages = asyncio.Queue[bytes | None]
 
 
 class Broadcaster:
-    """Sends updates to the viewers of one page, at most one every `period_s` seconds. Only the server's event loop may
-    call the methods."""
+    """Sends updates to a page's viewers, at most one every `period_s` seconds. Only the event loop calls the methods."""
 
     def __init__(self, queue: EventQueue, period_s: float = PERIOD_S) -> None:
         self._queue = queue

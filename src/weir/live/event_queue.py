@@ -33,7 +33,8 @@ class EventQueue(LoadObserver):
         self._facts: deque[tuple[Callable[[Any, float], None], Any, float]] = deque(maxlen=_MOST_FACTS)
         """Unread facts, each as (method of the page's state that takes the fact, fact, time in seconds)."""
         self._records: deque[tuple[int, Interval | Sample]] = deque(maxlen=MOST_RECORDS)
-        self._number = 0
+        self.number = 0
+        """Number of the current or last trial; 0 before the first trial."""
         self._totals = Totals()
         self._state = PageState(about, self.controls.names, clock())
         self._has_changes = False
@@ -48,7 +49,7 @@ class EventQueue(LoadObserver):
         self._totals = Totals()
         self._put(self._state.begin_trial, trial)
         # The number changes after the fact is in the queue, so that records with the new number follow the fact.
-        self._number = trial.number
+        self.number = trial.number
 
     def show_logs(self, files: Mapping[str, Path]) -> None:
         self._put(self._state.show_logs, dict(files))
@@ -63,10 +64,10 @@ class EventQueue(LoadObserver):
             totals.failed += interval.failed
             # Replaces the dictionary, because another thread may read the old dictionary.
             totals.errors = dict(Counter(totals.errors) + Counter(interval.errors.occurred))
-        self._records.append((self._number, interval))
+        self._records.append((self.number, interval))
 
     def on_sample(self, sample: Sample) -> None:
-        self._records.append((self._number, sample))
+        self._records.append((self.number, sample))
 
     def on_event(self, event: LoadEvent) -> None:
         self.on_step(f"at {event.t_s:.1f} s: {event.kind}: {event.detail}")
@@ -83,8 +84,7 @@ class EventQueue(LoadObserver):
         return self._state.snapshot(self._totals, self._clock())
 
     def changes(self) -> dict[str, Any] | None:
-        """Returns the changes since the last call; None if nothing changed. Until the run ends, returns at least the
-        elapsed time once a second."""
+        """Returns the changes since the last call, during a run at least the elapsed time once a second. None: no change."""
         self._read()
         now_s = self._clock()
         if not self._has_changes and (self._state.phase == "ended" or now_s - self._published_s < 1.0):
@@ -102,11 +102,6 @@ class EventQueue(LoadObserver):
         """Whether a trial is starting or running. No computation may disturb a trial."""
         self._read()
         return self._state.phase in ("starting", "load")
-
-    @property
-    def number(self) -> int:
-        """Number of the current or last trial; 0 before the first trial."""
-        return self._number
 
     def _put(self, apply: Callable[[Any, float], None], fact: Any) -> None:
         self._facts.append((apply, fact, self._clock()))

@@ -55,8 +55,7 @@ class RunFolder:
         return sorted((self._entry(path) for path in files), key=lambda entry: -entry.started_unix_s)
 
     def find(self, name: str) -> Path:
-        """Returns the file of a run. Raises UnknownRunError: the folder has no such run, or the name or a link leads
-        out of the folder."""
+        """Returns the file of a run. Raises UnknownRunError without such a run, or if the path leads out of the folder."""
         try:
             root = self.path.resolve()
             path = (root / name).resolve()

@@ -1,5 +1,4 @@
-"""Errors that weir shows to users. Every package raises `WeirError`, and only `cli` prints it. No traceback reaches
-users."""
+"""Errors that weir shows to users, without a traceback. Every package raises `WeirError`, and only `cli` prints it."""
 
 from enum import IntEnum
 
@@ -28,8 +27,7 @@ class ExitCode(IntEnum):
 
 
 class WeirError(Exception):
-    """An error with a message for users. `message` names the file, key or flag, what weir found, and what weir
-    expected. `hint` is the next command."""
+    """An error for users. `message`: the file, key or flag, what weir found, and what it expected. `hint`: what to do."""
 
     exit_code: ExitCode = ExitCode.USAGE
 
@@ -44,8 +42,7 @@ class UsageError(WeirError):
 
 
 class InvalidValueError(ValueError):
-    """An error for a text that is not valid. `found` is the text, `expected` describes a valid text, and `hint` is the
-    next command."""
+    """An error for the text `found`. `expected` describes a valid text, and `hint` is the next command."""
 
     def __init__(self, found: str, expected: str, hint: str = "") -> None:
         super().__init__(f"expected {expected}")

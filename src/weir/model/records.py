@@ -44,7 +44,6 @@ class Record:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Returns the names of all fields."""
         return tuple(one.name for one in fields(cls))  # type: ignore[arg-type]
 
 
@@ -99,8 +98,7 @@ PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p
 LIVE_PERCENTILES = {name: PERCENTILES[name] for name in ("p50", "p90", "p99")}
 """The percentiles that weir shows for a part of a load."""
 BUSY_FRACTION = 0.85
-"""A CPU or a generator that is busy for this share of the time, or more, may be the limit. The engine's verdict has
-the same threshold."""
+"""A CPU or a generator that is busy for at least this share of the time may be the limit, as in the engine's verdict."""
 
 
 class RequestCounts(Record):

@@ -158,8 +158,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """A figure of a stack from a published study. Reports show the published figure beside the measured figure. The
-    published figure is never a target."""
+    """A figure of a stack from a published study. Reports show it beside the measured figure. It is never a target."""
 
     stack: str
     metric: str

@@ -44,7 +44,6 @@ class ServiceWork:
     """Why correct stacks may need different numbers of rows for this workload. Empty if the numbers must be equal."""
 
     def per_request(self, total: float) -> float | None:
-        """Returns `total` ÷ number of completed requests, or None without completed requests."""
         return total / self.requests if self.requests else None
 
     @property

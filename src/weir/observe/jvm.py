@@ -73,8 +73,7 @@ def pause_log_option(log: Path) -> str:
 
 
 def parse_pauses(lines: Iterable[str]) -> Iterator[Pause]:
-    """Yields the pauses of a log, sorted by end. The garbage collections of one safepoint become one pause, which lasts
-    as long as the safepoint."""
+    """Yields the pauses of a log, sorted by end. The garbage collections of one safepoint become one pause."""
     collections: list[Pause] = []
     for line in lines:
         decorated = _DECORATED.search(line)

@@ -31,13 +31,8 @@ def compute_stack_resources(
     CPU time is cumulative. A reading comes about every 100 ms, and weir interpolates CPU time between two readings. For
     counters with only one reading per second, weir takes the difference between the readings around the window.
 
-    Args:
-        samples: readings, in any order.
-        start_ns: start of the window.
-        end_ns: end of the window.
-        stack_cpus: CPUs for the sum of steal time. Empty: all CPUs.
-        services: tiers of services. The totals exclude these tiers.
-        elsewhere: readings of services on another machine, at other moments.
+    `stack_cpus`: CPUs for the sum of steal time; empty: all CPUs. `services`: tiers that the totals exclude.
+    `elsewhere`: readings of services on another machine, at other moments.
     """
     window, there = _Window(samples, start_ns, end_ns), _Window(elsewhere, start_ns, end_ns)
     if not window.is_covered:

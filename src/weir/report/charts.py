@@ -47,8 +47,8 @@ Charts = Callable[[], list[PointCharts]]
 
 
 def begin_charts(reader: RunReader) -> Charts:
-    """Starts to compute a run's charts in worker processes. Returns a function that waits for the charts. Raises
-    WeirError: the run file is damaged."""
+    """Starts to compute charts in worker processes. Returns a function that waits for them, or raises WeirError for a
+    damaged run file."""
     cells = reader.cells()
     names = dict.fromkeys((cell.id for cell in cells), SERVER) if reader.info.is_load else sentence_names(cells)
     groups = group_points(cells, trials_to_show(reader))

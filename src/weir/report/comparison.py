@@ -1,5 +1,4 @@
-"""Renders the result of `weir compare` for a terminal or as Markdown: a sentence, a table of metrics, and ratios. A
-side is one of the compared servers."""
+"""Renders the result of `weir compare` for a terminal or as Markdown. A side is one of the compared servers."""
 
 import math
 from collections.abc import Iterator, Sequence

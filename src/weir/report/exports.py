@@ -61,7 +61,6 @@ class Sampled:
 
     @property
     def answered(self) -> int:
-        """The number of requests with a response."""
         return int(self.times[1].sum())
 
     @property
@@ -111,7 +110,6 @@ def _trial_samples(reader: RunReader, trial: Trial) -> Sampled:
 
 
 def _merge(rows: Sequence[Sampled], name: str, method: str = "") -> Sampled:
-    """Returns one row: the sum of `rows` in each field."""
     empty = Sampled(name, method)
     summed = [one.name for one in fields(empty) if one.name not in ("name", "method")]
     return replace(empty, **{name: sum((getattr(row, name) for row in rows), getattr(empty, name)) for name in summed})

@@ -179,8 +179,7 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 
 
 def _at_most_seven(low: float, high: float, scales: Iterable[list[float]]) -> list[float]:
-    """Returns the values of a scale from `low` to `high`. Chooses the first scale that has at most seven such values.
-    If none has, takes the last."""
+    """Returns the values from `low` to `high` of the first scale with at most seven such values, or of the last scale."""
     found = [[value for value in scale if low <= value <= high] for scale in scales]
     return next((inside for inside in found if len(inside) <= 7), found[-1])
 

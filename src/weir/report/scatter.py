@@ -126,7 +126,6 @@ def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
 
 
 def _overlap(one: Path, other: Path) -> bool:
-    """Returns whether the names of two paths overlap."""
 
     def box(path: Path) -> tuple[float, float, float]:
         """Returns the positions of the left edge, the right edge and the top edge of a path's name."""

@@ -130,8 +130,7 @@ def errors_sentence(point: Point, series: PointSeries) -> str:
 
 
 def memory_sentence(series: PointSeries) -> str:
-    """Returns the text below the chart of memory over time: the memory of each tier at the end, and at the start if the
-    two differ clearly."""
+    """Returns the text below the chart of memory: each tier's memory at the end, and at a clearly different start."""
     parts = []
     for stack in series.stacks:
         for line in stack.memory_mb:

@@ -140,30 +140,29 @@ def build_point_series(reader: RunReader, load: Load, shown: Sequence[Shown], to
         cpus = [reader.readings(CpuSampleRow, trial) for trial in mine]
         networks = [reader.readings(NetworkSampleRow, trial) for trial in mine]
         threads = [reader.readings(ThreadStateRow, trial) for trial in mine]
-        stacks.append(
-            StackSeries(
-                label=stack.label,
-                name=stack.name,
-                colour=stack.colour,
-                trials=len(mine),
-                of_trials=len(stack.trials),
-                rate_rps=to_line(average(rates)),
-                # fmin and fmax ignore the slices in which a trial has no interval.
-                rate_low_rps=to_line(np.fmin.reduce(rates)),
-                rate_high_rps=to_line(np.fmax.reduce(rates)),
-                failed_rps=to_line(average(failed)) if stack.has_failed else [],
-                **quantiles_over_time(reader, mine, coarse_edges),
-                tiers=process_series.tier_lines(samples, coarse_edges),
-                machine_percent=process_series.machine_lines(cpus, coarse_edges, reader.info.placement),
-                distribution_ms=latency_distribution(histograms[stack.label], nines),
-                service_ms=_service_times(reader, stack.trials, nines) if has_two_clocks else [],
-                waiting=waiting_lines(trials, edges),
-                errors_rps=error_lines(trials, edges),
-                memory_mb=process_series.memory_lines(samples, coarse_edges),
-                traffic_mb_s=process_series.traffic_lines(samples, networks, coarse_edges),
-                threads=process_series.thread_lines(threads, threads_edges),
-            )
+        series = StackSeries(
+            label=stack.label,
+            name=stack.name,
+            colour=stack.colour,
+            trials=len(mine),
+            of_trials=len(stack.trials),
+            rate_rps=to_line(average(rates)),
+            # fmin and fmax ignore the slices in which a trial has no interval.
+            rate_low_rps=to_line(np.fmin.reduce(rates)),
+            rate_high_rps=to_line(np.fmax.reduce(rates)),
+            failed_rps=to_line(average(failed)) if stack.has_failed else [],
+            **quantiles_over_time(reader, mine, coarse_edges),
+            tiers=process_series.tier_lines(samples, coarse_edges),
+            machine_percent=process_series.machine_lines(cpus, coarse_edges, reader.info.placement),
+            distribution_ms=latency_distribution(histograms[stack.label], nines),
+            service_ms=_service_times(reader, stack.trials, nines) if has_two_clocks else [],
+            waiting=waiting_lines(trials, edges),
+            errors_rps=error_lines(trials, edges),
+            memory_mb=process_series.memory_lines(samples, coarse_edges),
+            traffic_mb_s=process_series.traffic_lines(samples, networks, coarse_edges),
+            threads=process_series.thread_lines(threads, threads_edges),
         )
+        stacks.append(series)
     return PointSeries(
         compute_middles(edges),
         compute_middles(coarse_edges),
@@ -182,8 +181,7 @@ def _offered_rates(load: Load, times_s: Sequence[float]) -> Line:
 
 
 def _slice_for_p99_s(trials: Sequence[Sequence[IntervalRow]]) -> float:
-    """Returns the length of a slice in seconds that has enough requests for a p99. Shorter if fewer than
-    `_FEWEST_SLICES` slices would remain."""
+    """Returns the length of a slice with enough requests for a p99, in seconds. At least `_FEWEST_SLICES` slices remain."""
     length_s = max((rows[-1].end_s for rows in trials if rows), default=0.0)
     completed = sum(row.completed for rows in trials for row in rows)
     wanted_s = _REQUESTS_FOR_P99 * length_s / completed if completed else 0.0

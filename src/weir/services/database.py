@@ -1,7 +1,7 @@
 """Interfaces of databases. A `DatabaseKind` builds commands and starts no process. A `Session` is a connection."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 from urllib.parse import quote, unquote, urlsplit
@@ -32,10 +32,6 @@ class Address:
     database: str
     clients: tuple[str, ...] = (LOOPBACK,)
     """Addresses of clients from which `user` may log in, if weir creates this user."""
-
-    def at(self, database: str) -> "Address":
-        """Returns the address of another database on the same server."""
-        return replace(self, database=database)
 
     def fields(self, scheme: str) -> dict[str, str]:
         """Returns the value of each field in `DatabaseService.fields`."""
@@ -108,7 +104,6 @@ class DatabaseKind(Protocol):
         """Runs a query, and returns its only value. Raises TargetError if the query fails or finds no whole number."""
 
     def build_table_sql(self, name: str, table: DatasetTable) -> str:
-        """Returns the statement that creates a table."""
         generated, columns = self.generated.format(next=table.rows + 1), []
         for column, kind in table.columns.items():
             clauses = [generated] * kind.generated + ["PRIMARY KEY"] * kind.key

@@ -1,7 +1,5 @@
-"""The service `delay`, a slow upstream server: settings and command. This module starts no process.
-
-`weir-engine serve times` runs the server on one thread, for any number of waiting requests.
-"""
+"""The service `delay`, a slow upstream server: settings and command. This module starts no process. `weir-engine serve
+times` runs the server on one thread, for any number of waiting requests."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
-"""Folders for copies of databases, which database servers can read. A later weir removes folders of a killed weir.
-
-This module imports only the standard library, because weir sends `ServiceFolder` by value to nodes of a cluster.
-"""
+"""Folders for copies of databases, which database servers can read. A later weir removes folders of a killed weir. This
+module imports only the standard library, because weir sends `ServiceFolder` by value to nodes of a cluster."""
 
 import fcntl
 import os
@@ -84,7 +82,6 @@ class ServiceFolder:
         shutil.rmtree(self.path / name, ignore_errors=True)
 
     def remove(self) -> None:
-        """Removes the folder and all files in the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 

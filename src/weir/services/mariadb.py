@@ -1,8 +1,5 @@
-"""MariaDB, and the user's own MySQL server: commands, data and status counters.
-
-`SHOW GLOBAL STATUS` returns counts of statements by kind (Com_select). Unlike the performance schema, these counts cost
-nothing under load.
-"""
+"""MariaDB, and the user's own MySQL server: commands, data and status counters. `SHOW GLOBAL STATUS` returns counts of
+statements by kind (Com_select). Unlike the performance schema, these counts cost nothing under load."""
 
 import socket
 from collections.abc import Iterator, Mapping, Sequence

@@ -25,7 +25,6 @@ class ServiceHost:
     folder: Callable[[], ServiceFolder]
     """A function that creates a folder for data on the services' machine."""
     address: str = LOOPBACK
-    """Address at which services listen."""
     clients: tuple[str, ...] = (LOOPBACK,)
     """Addresses of stacks, weir and other services. Only clients with these addresses may log in."""
     logged: Callable[[Path], AbstractContextManager[Path]] = nullcontext

@@ -23,15 +23,12 @@ WORKING_TREE = "."
 
 
 def check_out(repository: Path, reference: str, build: str | None, run: Callable[[str, Path, Path], int]) -> Path:
-    """Builds the files of a commit and returns their folder. The reference `.` is the working tree.
+    """Builds the files of a commit and returns their folder.
 
-    Args:
-        repository: a folder in the user's repository. The returned folder is the same folder in the clone.
-        reference: a branch, a tag, a hash or `.`.
-        build: a shell command that builds the files; None: no build.
-        run: runs a shell command and returns the exit status. Arguments: command, working directory, log file.
-
-    Raises UsageError if `repository` or `reference` is not valid. Raises TargetError if the build fails.
+    `repository` is a folder in the user's repository; the returned folder is the same folder in the clone. `reference`:
+    a branch, a tag, a hash, or `.` for the working tree. `build`: a shell command; None: no build. `run` runs a shell
+    command and returns the exit status; its arguments are command, working directory and log file. Raises UsageError
+    if `repository` or `reference` is not valid, TargetError if the build fails.
     """
     top = Path(_git(repository, "rev-parse", "--show-toplevel"))
     below = repository.resolve().relative_to(top.resolve())

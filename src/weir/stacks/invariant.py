@@ -1,7 +1,5 @@
-"""Checks invariants: a database query returns a number, which must have an expected value or growth. Pure.
-
-weir runs the queries directly before and after the measured load, so the growth does not include checks and warm-up.
-"""
+"""Checks invariants: a database query returns a number, which must have an expected value or growth. Pure. weir runs
+the queries directly before and after the measured load, so the growth does not include checks and warm-up."""
 
 from collections.abc import Mapping
 from typing import Literal

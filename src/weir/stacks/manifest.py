@@ -1,7 +1,6 @@
 """Reads a stack's manifest, `stack.toml`: build, start, settings, services and workloads of the stack.
 
-The commands in a manifest may contain fields such as `{port}` and `{python}`. `fill_fields` replaces each field with
-the field's value.
+The commands in a manifest may contain fields such as `{port}` and `{python}`. `fill_fields` replaces them with values.
 """
 
 import os
@@ -257,7 +256,6 @@ class Stack:
 
     @property
     def serves(self) -> tuple[str, ...]:
-        """Names of the stack's workloads."""
         return tuple(self.manifest.serves)
 
     @property
@@ -336,12 +334,10 @@ class Stack:
         return {name: str(value) for name, value in (own | dict(chosen or {})).items()}
 
     def command(self, settings: dict[str, str], fields: dict[str, str]) -> list[str]:
-        """Returns the command that starts the stack."""
         limits = [arg.replace("{value}", value) for name, value in settings.items() if (arg := self.limits[name].arg)]
         return [fill_fields(part, fields) for part in (*self.manifest.run.command, *limits, *self._variant.args)]
 
     def environment(self, settings: dict[str, str], fields: dict[str, str]) -> dict[str, str]:
-        """Returns the stack's own environment variables."""
         limits = {env: value for name, value in settings.items() if (env := self.limits[name].env)}
         environment = {**self.manifest.run.env, **self._variant.env, **limits}
         return {name: fill_fields(value, fields) for name, value in environment.items()}

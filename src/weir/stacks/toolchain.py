@@ -126,8 +126,7 @@ def read_first_line(*command: str) -> str | None:
 
 
 def detect_runtime(pid: int) -> str:
-    """Returns the version line of a process's runtime, such as `Python 3.12.3` or `node v22.14.0`; empty for an ended
-    process and for unknown programs."""
+    """Returns the version line of a process's runtime, such as `Python 3.12.3`. Empty: unknown, or the process ended."""
     try:
         program = Path(os.readlink(f"/proc/{pid}/exe"))
     except OSError:

@@ -276,7 +276,6 @@ def _is_same_json(found: Any, expected: Any) -> bool:
 
 
 def _split_path(request: Request) -> str:
-    """Returns the path and the query of a request."""
     url = urlsplit(request.target)
     return f"{url.path}?{url.query}" if url.query else url.path
 

@@ -1,7 +1,5 @@
-"""Computes the distribution functions for intervals and tests with scipy.special.
-
-The first call of a function imports scipy.special, because this import is slow and many processes do not need it.
-"""
+"""Computes the distribution functions for intervals and tests with scipy.special. The first call of a function imports
+scipy.special, because this import is slow and many processes do not need it."""
 
 from functools import cache
 from typing import Any

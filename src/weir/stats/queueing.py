@@ -86,8 +86,6 @@ class ClosedPrediction:
     users: int
     throughput_rps: float
     response_s: float
-    requests_at_station: tuple[float, ...]
-    """Mean number of requests waiting or in service at each station."""
 
 
 def solve_closed_system(stations: Sequence[Station], users: int, think_s: float = 0.0) -> list[ClosedPrediction]:
@@ -114,13 +112,12 @@ def solve_closed_system(stations: Sequence[Station], users: int, think_s: float 
         throughput = population / (think_s + float(response.sum()))
         queue = throughput * response
         busy = [_busy_servers(of, throughput * one, whole) for of, (whole, one) in zip(busy, servers, strict=True)]
-        found.append(ClosedPrediction(population, throughput, float(response.sum()), tuple(map(float, queue))))
+        found.append(ClosedPrediction(population, throughput, float(response.sum())))
     return found
 
 
 def _busy_servers(before: Array, used: float, servers: int) -> Array:
-    """Returns the probabilities of 0, 1, … busy servers with one user more than in `before`. `used`: the mean number of
-    busy servers."""
+    """Returns the probabilities of 0, 1, … busy servers with one user more than `before`. `used`: the mean number."""
     now = np.zeros(servers)
     now[1:] = used / np.arange(1, servers) * before[:-1]
     idle = 1 - (used + float(np.arange(servers - 1, 0, -1) @ now[1:])) / servers

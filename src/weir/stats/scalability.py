@@ -64,7 +64,6 @@ class Scalability:
         return found if found > 1 else None
 
     def throughput(self, concurrency: float) -> float:
-        """Returns the throughput that the law predicts."""
         return float(_law((self.gamma.value, self.alpha.value, self.beta.value), np.array(concurrency)))
 
 
@@ -152,9 +151,7 @@ def _peak(parameters: tuple[float, float, float]) -> float | None:
 
 def _jackknife(value: float, without: Sequence[float], blocks: int, least: float = -math.inf) -> Estimate:
     """Returns the value with Student's interval from the jackknife's standard error. No interval if `without` is empty.
-
-    Source: Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11.
-    """
+    Source: Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11."""
     if not without:
         return Estimate(value, None, None, blocks)
     error = math.sqrt((blocks - 1) / blocks * float(np.sum((np.array(without) - np.mean(without)) ** 2)))

@@ -1,7 +1,5 @@
-"""Estimates the components of a figure's variance: within trials, between trials, and between blocks.
-
-The largest component shows how to reduce the variance: by longer loads, by more trials, or by more blocks.
-"""
+"""Estimates the components of a figure's variance: within trials, between trials, and between blocks. The largest
+component shows how to reduce the variance: by longer loads, by more trials, or by more blocks."""
 
 import math
 from collections.abc import Sequence
@@ -30,10 +28,8 @@ class VarianceComponents:
 
 
 def relative_standard_error(values: Sequence[float] | Array) -> float | None:
-    """Returns the relative standard error of the mean of an autocorrelated series, by batch means.
-
-    Returns None if the series is too short, or if its mean is 0.
-    """
+    """Returns the relative standard error of the mean of an autocorrelated series, by batch means. Returns None if the
+    series is too short, or if its mean is 0."""
     observed = np.asarray(values, dtype=np.float64)
     length = len(observed) // _BATCHES
     if length < 1 or not observed.any():

@@ -93,8 +93,7 @@ def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
 
 
 def open_read_only(path: Path) -> ReadOnly:
-    """Opens the run file at `path` for reading. Raises WeirError if the file cannot be opened, is not a run file, is
-    truncated, or has another schema."""
+    """Opens a run file for reading. Raises WeirError for an unreadable, truncated or other file, or another schema."""
     with explained(path):
         try:
             return ReadOnly(_connect(path))

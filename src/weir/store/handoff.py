@@ -36,8 +36,7 @@ class AwayRun:
 
 @contextmanager
 def away(path: Path) -> Iterator[AwayRun]:
-    """Locks the run, and yields the run for another machine. Raises UsageError if `path` is not a run file, or if
-    another weir has locked the run."""
+    """Locks the run and yields it for another machine. Raises UsageError if `path` is no run file or already locked."""
     with locked_folder(path):
         with closing(open_read_only(path)) as source, explained(path), closing(sqlite3.connect(":memory:")) as copy:
             source.connection.backup(copy)

@@ -2,6 +2,7 @@
 version 1.3 of `HistogramLogWriter`: comments with the start time, column names, and a line for each interval. A line
 has start and length in seconds, maximum in milliseconds, and histogram in nanoseconds (V2, deflated, base64)."""
 
+from contextlib import AbstractContextManager
 from datetime import datetime
 
 from weir.model import hdr as histogram
@@ -10,9 +11,8 @@ from weir.model.load_observer import LoadObserver
 from weir.model.records import Interval, LoadStarted
 
 
-class HistogramLog(LoadObserver):
-    """A histogram log that weir writes during a load. The log is complete even if the load ends early. Raises
-    UsageError if the file cannot be written."""
+class HistogramLog(LoadObserver, AbstractContextManager["HistogramLog"]):
+    """A histogram log, complete even if the load ends early. Raises UsageError if the file cannot be written."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -32,9 +32,6 @@ class HistogramLog(LoadObserver):
         payload = histogram.deflated(histogram.bytes_of_text(interval.histogram)).decode("ascii")
         length_s, max_ms = interval.end_s - interval.start_s, (interval.response_time_us.max or 0.0) / 1e3
         self._file.write(f"{interval.start_s:.3f},{length_s:.3f},{max_ms:.3f},{payload}\n")
-
-    def __enter__(self) -> "HistogramLog":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()

@@ -3,10 +3,10 @@ never changes the file. The reader works during a run, on a read-only medium, an
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 from weir.model.errors import UsageError
 from weir.model.run_types import Cell, RunInfo, StopReason, Trial, TrialEvent, TrialResult
@@ -27,7 +27,7 @@ _READINGS: dict[type, tuple[str, str]] = {
 """Table and sort columns of each row type."""
 
 
-class RunReader:
+class RunReader(AbstractContextManager["RunReader"]):
     """An open run file. The caller uses the reader as a context manager, or calls `close`."""
 
     info: RunInfo
@@ -70,8 +70,7 @@ class RunReader:
             return list(cache["trials"])
 
     def unfinished(self) -> Trial | None:
-        """Returns the unfinished trial of a load without a study. This trial has no summary. Returns None for a study,
-        or for a finished load."""
+        """Returns the unfinished trial of a load without a study, which has no summary; otherwise None."""
         if not self.info.is_load:
             return None
         cells = {cell.id: cell for cell in self.cells()}
@@ -144,16 +143,12 @@ class RunReader:
     def close(self) -> None:
         self._open.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
     @contextmanager
     def _cache(self) -> Iterator[dict[Any, Any]]:
-        """Yields the cache of rows, because several findings and charts read the same rows. Empties the cache first if
-        another process has written the file."""
+        """Yields the cache of rows that several findings and charts read. Empties it after another process's write."""
         with explained(self.path):
             (version,) = self._open.connection.execute("PRAGMA data_version").fetchone()
             if version != self._version:

@@ -32,12 +32,10 @@ class Recorder(LoadObserver):
         return self._start_ns
 
     def on_sample(self, sample: Sample) -> None:
-        with self._lock:
-            self._keep(sample, self.samples)
+        self._keep(sample, self.samples)
 
     def on_remote_sample(self, sample: Sample) -> None:
-        with self._lock:
-            self._keep(sample, self.samples_elsewhere)
+        self._keep(sample, self.samples_elsewhere)
 
     def on_start(self, started: LoadStarted) -> None:
         """Stores the time of the load's start, and writes the samples that arrived before the start."""
@@ -47,9 +45,10 @@ class Recorder(LoadObserver):
                 self._write_sample(sample)
 
     def _keep(self, sample: Sample, among: list[Sample]) -> None:
-        among.append(sample)
-        if self._start_ns is not None:
-            self._write_sample(sample)
+        with self._lock:
+            among.append(sample)
+            if self._start_ns is not None:
+                self._write_sample(sample)
 
     def _write_sample(self, sample: Sample) -> None:
         self._writer.add_sample(self._trial_id, (sample.t_ns - self.start_ns) / 1e9, sample)

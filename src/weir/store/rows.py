@@ -2,7 +2,6 @@
 long run has hundreds of thousands of intervals, and the writer has validated each interval."""
 
 import json
-from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 from pydantic import PlainSerializer, PlainValidator
 
 from weir.model.load import Load, load_from_plan
-from weir.model.records import ErrorCounts, Interval, IntervalQuantiles, Validity
+from weir.model.records import ErrorCounts, IntervalQuantiles, Validity
 from weir.model.run_types import Cell, RunInfo, Trial, TrialEvent, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
-from weir.store.table import Codec, Row
+from weir.store.table import Codec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,11 +89,6 @@ def trial_from_row(row: Sequence[Any], cells: Mapping[int, Cell]) -> Trial:
     del fields["verdict.validity"]
     verdict = TrialVerdict(fields.pop("verdict.reasons"))
     return Trial(id_, cells[cell_id], block, position, attempt, started_unix_ns, TrialResult(verdict, **fields))
-
-
-def interval_row(trial_id: int, interval: Interval) -> Row:
-    """Returns a row of the table `interval`: `trial_id`, the fields of `IntervalRow`, and the histogram's bytes."""
-    return (trial_id, *INTERVAL.encode(interval), b64decode(interval.histogram))
 
 
 def interval_from_row(row: Sequence[Any]) -> IntervalRow:

@@ -8,8 +8,9 @@ import os
 import sqlite3
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -31,7 +32,7 @@ _INSERT_CELL = insert_into("cell", rows.CELL.columns)
 _INSERTS = {table.name: table.insert for table in APPENDED}
 
 
-class RunWriter:
+class RunWriter(AbstractContextManager["RunWriter"]):
     """The only writer of a run file. Several threads may call the writer's methods. As a context manager, the writer
     marks the run as complete at the end, or as interrupted after an exception."""
 
@@ -111,7 +112,8 @@ class RunWriter:
             return cursor.lastrowid
 
     def add_interval(self, trial_id: int, interval: Interval) -> None:
-        self._append("interval", rows.interval_row(trial_id, interval))
+        row = (trial_id, *rows.INTERVAL.encode(interval), b64decode(interval.histogram))
+        self._append("interval", row)
 
     def add_sample(self, trial_id: int, t_s: float, sample: Sample) -> None:
         """Appends a sample of processes and machine. `t_s`: seconds since the load's start (before: negative)."""
@@ -163,9 +165,6 @@ class RunWriter:
                 self._closed = True
                 self._resources.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close("complete" if kind is None else "interrupted")
 
@@ -203,8 +202,7 @@ class RunWriter:
 
 @contextmanager
 def explained_write(path: Path) -> Iterator[None]:
-    """Runs a `with` block that writes the file at `path`. Turns SQLite's errors into a NotWrittenError that names the
-    file. Errors of other kinds do not change."""
+    """In a `with` block that writes `path`, turns SQLite's errors into NotWrittenError. Other errors do not change."""
     try:
         yield
     except sqlite3.DatabaseError as error:

@@ -20,9 +20,8 @@ class HeadStart:
 def order_block(
     cells: Sequence[PlannedCell], seed: int, block: int, head_start: HeadStart | None = None
 ) -> list[PlannedCell]:
-    """Returns the cells in the order of their trials in a block. The order is random. It depends only on seed and
-    block, so that a resumed run has the same order. In a block of the head start, all short trials come before all long
-    trials."""
+    """Returns the cells in the order of their trials in a block. The order is random, but depends only on seed and
+    block, so that a resumed run has the same order. In a block of the head start, all short trials come first."""
     shuffled = list(cells)
     random.Random(f"{seed}/{block}").shuffle(shuffled)
     if head_start is not None and block <= head_start.blocks:

@@ -29,8 +29,7 @@ class StudyFiles:
 
 
 def collect_study_files(study: Study) -> StudyFiles:
-    """Returns the files that a study needs on another machine. Raises UsageError if a scenario is missing or
-    invalid."""
+    """Returns the files that a study needs on another machine. Raises UsageError for a missing or invalid scenario."""
     if list_data_files("studies").get(study.name) == study.path:
         return StudyFiles(study.name, {}, _find_builds(study))
     folder = study.path.parent

@@ -35,8 +35,7 @@ def build_json_schema() -> dict[str, Any]:
 
 
 def _retarget(value: Any) -> Any:
-    """Returns a schema in which nested tables do not require any key. Lists stay unchanged, because each entry must be
-    complete."""
+    """Returns a schema in which nested tables require no key. An entry of a list must be complete, so lists stay."""
     if isinstance(value, list):
         return [_retarget(one) for one in value]
     if not isinstance(value, dict):

@@ -25,8 +25,7 @@ QUICK = "quick"
 INTERVAL_BLOCKS = 2
 """Minimum number of blocks for a confidence interval."""
 FIRST_ANSWER_BLOCKS = 3
-"""Number of blocks of short trials before the first interim answer. A confidence interval from 2 blocks is three times
-as wide as an interval from 3 blocks."""
+"""Number of blocks of short trials before the first interim answer. An interval from 2 blocks is three times as wide."""
 SHORT_TRIAL = 2.0
 """A trial is short if its duration is at most this multiple of the shortest duration in the study."""
 
@@ -69,9 +68,8 @@ class Study:
         return self.scale == QUICK
 
     def head_start(self, cells: Sequence[PlannedCell]) -> HeadStart | None:
-        """Returns the short trials that run first. Returns None if all trials are short, or if the short trials lack
-        two stacks to compare. Also returns None without interim answers, and with a budget, because the budget
-        determines the number of blocks."""
+        """Returns the short trials that run first; None if all trials are short, or if the short trials lack two stacks
+        to compare. Also None without interim answers, and with a budget, which determines the number of blocks."""
         method = self.file.method
         if not self.has_interim_answers or method.budget_s is not None or method.blocks < INTERVAL_BLOCKS:
             return None
@@ -119,8 +117,7 @@ class Study:
 
 
 def read_study(name_or_path: str, *, scale: str | None = None) -> Study:
-    """Reads a built-in study or a study file at one of its scales. Raises UsageError if the study or scale does not
-    exist, or if the file is not valid."""
+    """Reads a built-in study or a study file at one of its scales. Raises UsageError if any of them is not valid."""
     known = list_data_files("studies")
     if name_or_path in known:
         path = known[name_or_path]
@@ -149,8 +146,7 @@ def parse_study(path: Path, text: str, content: dict[str, Any], scale: str | Non
 
 
 def _merge_tables(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns `base` with the keys of `override`. Merges nested tables, appends lists of tables, replaces other
-    values."""
+    """Returns `base` with the keys of `override`: merged nested tables, joined lists of tables, and other new values."""
     merged = dict(base)
     for key, value in override.items():
         below = merged.get(key)

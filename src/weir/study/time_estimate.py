@@ -70,6 +70,8 @@ def estimate_time(study: Study, cells: Sequence[PlannedCell], overhead: Overhead
     has_interim = study.has_interim_answers and (head_start is not None or first_blocks < method.blocks)
     checked = {(one.stack.label, one.workload.id) for one in cells}
     ways = {one.load_key: one for one in cells}
+    # Other generators do not report intervals, so weir cannot look for a steady state.
+    extended = [one for one in cells if one.cell.generator == WEIR and not one.load.ends_by_itself]
     return TimeEstimate(
         trials=method.blocks * len(cells),
         order=tuple(tuple(one.cell.id for one in block) for block in order),
@@ -77,7 +79,7 @@ def estimate_time(study: Study, cells: Sequence[PlannedCell], overhead: Overhead
         warmup_s=method.blocks * sum(one.method.warmup_s for one in cells),
         pauses_s=method.blocks * sum(one.method.pause_s for one in cells),
         starts_and_stops_s=method.blocks * sum(overhead.for_stack(one.stack.label) for one in cells),
-        extensions_s=method.blocks * sum(_estimate_extension_s(one) for one in cells),
+        extensions_s=method.blocks * sum(one.extension_s for one in extended),
         checks_s=sum(overhead.for_stack(label) for label, _ in checked)
         + sum(map(_estimate_null_server_s, ways.values())),
         first_answer_s=first_s if has_interim else None,
@@ -115,11 +117,6 @@ def _estimate_null_server_s(planned: PlannedCell) -> float:
         if planned.cell.generator == WEIR
         else OTHER_NULL_SERVER_S + min(planned.duration_s, MAX_NULL_SERVER_S)
     )
-
-
-def _estimate_extension_s(planned: PlannedCell) -> float:
-    # Other generators do not report intervals, so weir cannot look for a steady state.
-    return 0.0 if planned.load.ends_by_itself or planned.cell.generator != WEIR else planned.extension_s
 
 
 def format_duration(seconds: float) -> str:

@@ -14,11 +14,7 @@ TOOLS = tuple(_MODULES)
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
-    """Converts what `tool`, one of `TOOLS`, would send with the flags and arguments `words`.
-
-    Raises:
-        UsageError: `words` are invalid, or weir cannot read a file that `words` name.
-        ToolExit: `words` ask for the tool's help or version.
-    """
+    """Converts what `tool`, one of `TOOLS`, would send with the flags and arguments `words`. Raises UsageError if
+    `words` are invalid or name an unreadable file, ToolExit if `words` ask for the tool's help or version."""
     converter: Callable[[str, Sequence[str]], Conversion] = import_module(f"{__name__}.{_MODULES[tool]}").convert
     return converter(tool, words)

@@ -332,7 +332,6 @@ def build_conversion(
     key: Literal["steps", "requests"] = "steps",
     feeders: Mapping[str, Feeder] | None = None,
     capture_bytes: int = DEFAULT_CAPTURE_BYTES,
-    url: str | None = None,
 ) -> Conversion:
     """Returns the drafts as a scenario, with the bill as notes. `source`: the file, with `total` requests. Raises
     UsageError if no request is left."""
@@ -362,7 +361,7 @@ def build_conversion(
     if not steps:
         listed = "\n".join(f"  {secrets.clean(line, None)}" for line in bill.lines())
         raise UsageError(f"{source}: found no request that weir can send, expected one\n{listed}")
-    origin = url or f"{drafts[0].origin}/"
+    origin = f"{drafts[0].origin}/"
     methods = ", ".join(f"{method} {count}" for method, count in Counter(one.method for one in steps).items())
     lines = [secrets.clean(line, None) for line in [*bill.lines(), *secrets.lines()]]
     notes = [f"host: {origin}", f"taken: {len(steps)} of {total} requests ({methods})", *lines]

@@ -319,7 +319,6 @@ def _write_body(draft: Draft, media_type: str, value: Any) -> bool:
 
 
 def _read_columns(path: Path) -> list[str]:
-    """Returns the names of the columns in a CSV file."""
     first = next(csv.reader(read_text(path, "a CSV file").splitlines()), [])
     if not first:
         raise UsageError(f"--csv: {path}: found no line, expected the names of the columns in the first line")

@@ -1,7 +1,5 @@
-"""Finds values for parameters and bodies in an OpenAPI file, and writes them as the file says (OpenAPI 2, 3.0, 3.1).
-
-A value comes from `example`, `examples`, `const`, `default` or `enum`. weir invents no value.
-"""
+"""Finds values for parameters and bodies in an OpenAPI file, and writes them as the file says (OpenAPI 2, 3.0, 3.1). A
+value comes from `example`, `examples`, `const`, `default` or `enum`. weir invents no value."""
 
 import json
 from collections.abc import Iterator, Mapping

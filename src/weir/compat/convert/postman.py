@@ -297,7 +297,6 @@ class _Reader:
         )
 
     def _fill(self, text: Any, place: _Place, depth: int = 0) -> str:
-        """Returns a text with the values of its variables."""
         text = "" if text is None else text if isinstance(text, str) else json.dumps(text)
         return _VARIABLE.sub(lambda match: self._find(match[1], place, depth), text)
 

@@ -109,7 +109,6 @@ class Event(LooseTable):
 
     @property
     def text(self) -> str:
-        """The text of the script."""
         lines = self.script.get("exec") if isinstance(self.script, dict) else self.script
         return "\n".join(map(str, lines)) if isinstance(lines, list) else str(lines or "")
 

@@ -40,7 +40,6 @@ class NativeLoad:
     spec: LoadSpec
     """The load, without its scenario."""
     scenario_file: str
-    """The name of the scenario file."""
 
     @property
     def command(self) -> str:
@@ -54,7 +53,6 @@ class NativeLoad:
 
     @property
     def users(self) -> Profile:
-        """The number of users over time."""
         assert isinstance(self.plan.load, ClosedLoad)
         return self.plan.load.users
 
@@ -114,10 +112,8 @@ def _convert(group: ThreadGroup, scenario_file: str) -> NativeLoad:
 
 
 def _count_users(group: ThreadGroup) -> Profile:
-    """Returns the number of users over time.
-
-    Thread k of n starts at k·ramp ÷ n. Timers then delay the thread's first request. Random delays are uniform.
-    """
+    """Returns the number of users over time. Thread k of n starts at k·ramp ÷ n. Timers then delay the thread's first
+    request. Random delays are uniform."""
     first = group.samplers[0].delay
     base_s, count = group.delay_s + first.shortest_s, float(group.threads)
     short_s, long_s = sorted((group.ramp_s, first.longest_s - first.shortest_s))

@@ -58,9 +58,7 @@ def _read_groups(root: Element, folder: Path, scope: Scope) -> list[ThreadGroup]
 
 def _define_variables(element: Element, holder: Element | None, scope: Scope) -> None:
     # The variables of one element do not see each other.
-    scope.variables.update(
-        [(one.name, scope.resolve_fixed(element, one.value)) for one in list_arguments(holder)],
-    )
+    scope.variables.update([(one.name, scope.resolve_fixed(element, one.value)) for one in list_arguments(holder)])
 
 
 def _report_unknown(elements: Sequence[Element], scope: Scope, *known: str) -> None:
@@ -84,10 +82,8 @@ class _Found(NamedTuple):
 def _read_group(
     element: Element, number: int, scope: Scope, folder: Path, others: Sequence[Element], group_count: int
 ) -> ThreadGroup | None:
-    """Returns a thread group; None if the group has no threads, no loops or no samplers.
-
-    `number` counts the thread groups of the plan from 1. `others` are the plan's elements that are not thread groups.
-    """
+    """Returns a thread group; None if the group has no threads, no loops or no samplers. `number` counts the thread
+    groups of the plan from 1. `others` are the plan's elements that are not thread groups."""
     threads = scope.number(element, "ThreadGroup.num_threads", "1")
     main = element.find_property("ThreadGroup.main_controller")
     # JMeter always saves this flag as false. A true flag overrides the number of loops.

@@ -1,6 +1,5 @@
 """Finds the references (`${...}`) in the texts of a test plan. A reference to a value that changes from request to
-request becomes a placeholder in weir's templates.
-"""
+request becomes a placeholder in weir's templates."""
 
 import re
 from collections.abc import Iterable

@@ -47,8 +47,7 @@ class _Parameter(NamedTuple):
 
 
 def read_sampler(element: Element, scope: Scope) -> Sampler | None:
-    """Returns the request of a sampler; None if the sampler has no valid method, server or path. Reports everything
-    that the engine cannot send exactly."""
+    """Returns the request of a sampler; None without a valid method or server. Reports what the engine cannot send."""
     sources = [element, *scope.find("ConfigTestElement")]
 
     def first(name: str) -> str:
@@ -196,8 +195,7 @@ def _normalize(element: Element, scope: Scope, target: Text) -> Text:
 
 
 def _check_values(element: Element, scope: Scope, piece: Piece, allowed: re.Pattern[str], *, strip: str = "") -> None:
-    """Reports a text, or a placeholder with the values of a column, that does not match `allowed`. A value may begin with
-    `strip`."""
+    """Reports a text, or a column of a placeholder, that does not match `allowed`. A value may begin with `strip`."""
     if isinstance(piece, Placeholder):
         written, values = piece.written, scope.list_values(piece.column) if piece.column else []
     else:
@@ -208,8 +206,7 @@ def _check_values(element: Element, scope: Scope, piece: Piece, allowed: re.Patt
 
 
 def _write_pairs(element: Element, scope: Scope, parameters: Sequence[_Parameter], *, in_form: bool) -> Text:
-    """Returns `name=value&name=value` for a query or a form. As in JMeter, a form first decodes a text that is encoded
-    already."""
+    """Returns `name=value&name=value` for a query or a form. As in JMeter, a form first decodes an encoded text."""
 
     def encode(piece: Piece, is_encoded: bool) -> Piece:
         if is_encoded and not in_form and isinstance(piece, Placeholder):

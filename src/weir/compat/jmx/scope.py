@@ -69,8 +69,7 @@ class Scope:
         return write_original(found)
 
     def setting(self, element: Element, name: str, default: str = "", *, holder: Element | None = None) -> str:
-        """Returns a property of `holder` (default: `element`) without white space at its ends. The value must be known
-        before the load."""
+        """Returns a stripped property of `holder` (default: `element`). The value must be known before the load."""
         return self.resolve_fixed(element, (holder or element).value(name, default)).strip()
 
     def number(self, element: Element, name: str, default: str, *, holder: Element | None = None) -> int:

@@ -56,7 +56,6 @@ class Summariser:
         return self._format_lines(ended_unix_s, is_end=False) if is_due and self._new.count else []
 
     def end(self, ended_unix_s: float) -> list[str]:
-        """Returns the lines for the end of the plan."""
         return self._format_lines(ended_unix_s, is_end=True)
 
     def _format_lines(self, now_unix_s: float, *, is_end: bool) -> list[str]:

@@ -65,7 +65,6 @@ class DataSet:
     rows: tuple[tuple[str, ...], ...]
 
     def list_values(self, column: str) -> list[str]:
-        """Returns the values of a column."""
         at = self.columns.index(column)
         return [row[at] for row in self.rows]
 

@@ -41,17 +41,14 @@ class Element:
         return self.attributes.get("testname", "")
 
     def find_property(self, name: str) -> "Element | None":
-        """Returns the property with the given name; None if there is no such property."""
         named = (child for child in self.children if child.attributes.get("name") == name)
         return next((child for child in named if child.kind in _PROPERTIES), None)
 
     def value(self, name: str, default: str = "") -> str:
-        """Returns the text of a property, or `default` without the property."""
         found = self.find_property(name)
         return default if found is None else found.text
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Returns the value of a boolean property."""
         return self.value(name, "true" if default else "false").strip().lower() == "true"
 
     def items(self, name: str) -> list["Element"]:
@@ -95,8 +92,7 @@ def list_arguments(holder: Element | None) -> list[Argument]:
 
 
 def read_tree(path: Path) -> Element:
-    """Returns the enabled part of the test plan in a .jmx file. Raises UsageError: the file cannot be read, is not XML,
-    has a DTD, or is not a test plan."""
+    """Returns the enabled part of a .jmx file. Raises UsageError if the file is not a readable test plan without a DTD."""
     try:
         content = path.read_bytes() if path.stat().st_size <= _LARGEST_BYTES else None
     except OSError as error:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from weir.compat.reports.json_formats import JSON_FORMATS, JsonFormat
+from weir.compat.reports.json_formats import JSON_FORMATS
 from weir.compat.reports.tables import TABLE_FORMATS, TableRows, find_table, read_xml
 from weir.compat.reports.text_format import (
     TextFormat,
@@ -168,7 +168,7 @@ def _read_objects(lines: list[str], name: str) -> Iterator[_Report]:
         try:
             value, length = decoder.raw_decode(text)
         except json.JSONDecodeError as error:
-            known = next((one for one in JSON_FORMATS if all(_has_keys(text, path) for path in one.marks)), None)
+            known = next((one for one in JSON_FORMATS if one.has_marked_keys(text)), None)
             if known is None:
                 continue
             problem = f"that is no valid JSON ({error.msg}, line {first + error.lineno})"
@@ -177,23 +177,16 @@ def _read_objects(lines: list[str], name: str) -> Iterator[_Report]:
         end = first + text.count("\n", 0, length) + 1
         format_ = next((one for one in JSON_FORMATS if one.matches(value)), None)
         if format_ is not None:
-            yield _Report(
-                first + 1, format_, [_guard(format_.title, first, partial(_read_object, format_, value, name))]
-            )
+            values = _guard(format_.title, first, partial(format_.read, value))
+            result = _guard(format_.title, first, partial(_build_result, format_.title, values, name))
+            yield _Report(first + 1, format_, [result])
         lines[first:end] = [""] * (end - first)
-
-
-def _has_keys(text: str, path: str) -> bool:
-    return all(f'"{key}"' in text for key in path.split("/"))
-
-
-def _read_object(format_: JsonFormat, value: Any, name: str) -> ReportedResult:
-    return _build_result(format_.title, format_.read(value), name)
 
 
 def _build_result(title: str, values: Values, name: str) -> ReportedResult:
     """Returns a result from the values of a report. Raises ValueError: a figure is not finite, or is negative."""
-    known: Values = {"tool": title} | {key: value for key, value in values.items() if key in _FIELDS}
+    tool = title.partition(" (")[0]
+    known: Values = {"tool": tool} | {key: value for key, value in values.items() if key in _FIELDS}
     quantiles = known.get("quantiles_s", {}).items()
     # Without enough samples, a tool prints NaN as a percentile.
     known["quantiles_s"] = {at: figure for at, figure in quantiles if at < 1 and not math.isnan(figure.value)}

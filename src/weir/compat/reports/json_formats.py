@@ -7,7 +7,7 @@ from typing import Any
 
 from weir.compat.reports.failures import count_by_kind
 from weir.compat.reports.text_format import Values
-from weir.compat.reports.text_formats import OHA_UNANSWERED, divide, widen
+from weir.compat.reports.text_formats import OHA_UNANSWERED, divide, widen, widen_times
 from weir.compat.reports.values import is_largest, read_number
 from weir.model.reported_result import Figure
 
@@ -35,6 +35,10 @@ class JsonFormat:
 
     def matches(self, report: Any) -> bool:
         return all(find(report, path) is not None for path in self.marks)
+
+    def has_marked_keys(self, text: str) -> bool:
+        """Returns whether a text that is no valid JSON has the keys of all `marks`."""
+        return all(f'"{key}"' in text for path in self.marks for key in path.split("/"))
 
     def read(self, report: Any) -> Values:
         """Returns the values in a report. Raises ValueError: a key is missing, or a value is no number."""
@@ -110,7 +114,6 @@ OHA_JSON = JsonFormat(
         "max_s": ("summary/slowest", 1.0),
     },
     required=("duration_s", "throughput_rps"),
-    fixed={"tool": "oha"},
     finish=_finish_oha,
 )
 
@@ -149,7 +152,7 @@ K6_JSON = JsonFormat(
     marks=("root_group", "metrics"),
     figures={"duration_s": ("state/testRunDurationMs", MS)},
     # A script may send a batch of requests.
-    fixed={"tool": "k6", "requests_in_flight": None},
+    fixed={"requests_in_flight": None},
     finish=_finish_k6,
 )
 # Scripts often write only the metrics.
@@ -179,7 +182,6 @@ VEGETA_JSON = JsonFormat(
         "max_s": ("latencies/max", NS),
     },
     required=("requests", "duration_s", "throughput_rps", "mean_s", "max_s"),
-    fixed={"tool": "vegeta"},
     finish=_finish_vegeta,
 )
 
@@ -208,7 +210,6 @@ BOMBARDIER_JSON = JsonFormat(
         "max_s": ("result/latency/max", US),
     },
     required=("users", "duration_s", "mean_s", "max_s"),
-    fixed={"tool": "bombardier"},
     finish=_finish_bombardier,
 )
 
@@ -217,9 +218,8 @@ def _finish_autocannon(values: Values, report: Any) -> Values:
     """autocannon rounds times down to whole milliseconds. `requests` has means of samples."""
     steps = ((key[1:].replace("_", "."), at) for key, at in report["latency"].items() if key[1:2].isdigit())
     quantiles = _quantiles(((float(percent), at) for percent, at in steps), MS)
-    wide = {name: widen(values[name], MS) for name in ("mean_s", "stdev_s", "min_s", "max_s") if name in values}
     codes = {code: int(one["count"]) for code, one in report.get("statusCodeStats", {}).items()}
-    return values | wide | {
+    return widen_times(values, MS) | {
         "throughput_rps": divide(values["requests"], values["duration_s"]),
         "failed": report.get("non2xx"),
         "statuses": codes if sum(codes.values()) == values["requests"] else {},
@@ -239,7 +239,6 @@ AUTOCANNON_JSON = JsonFormat(
         "max_s": ("latency/max", MS),
     },
     required=("requests", "duration_s", "mean_s", "max_s"),
-    fixed={"tool": "autocannon"},
     finish=_finish_autocannon,
 )
 
@@ -272,7 +271,6 @@ FORTIO_JSON = JsonFormat(
         "max_s": ("DurationHistogram/Max", 1.0),
     },
     required=("users", "requests", "duration_s", "throughput_rps", "mean_s", "max_s"),
-    fixed={"tool": "fortio"},
     finish=_finish_fortio,
 )
 SIEGE_JSON = JsonFormat(
@@ -287,7 +285,6 @@ SIEGE_JSON = JsonFormat(
         "max_s": ("longest_transaction", 1.0),
     },
     required=("requests", "duration_s", "throughput_rps", "mean_s"),
-    fixed={"tool": "siege"},
     # siege measures and prints hundredths.
     finish=lambda values, _: {
         name: widen(value, 0.01) if isinstance(value, Figure) else value for name, value in values.items()
@@ -296,10 +293,8 @@ SIEGE_JSON = JsonFormat(
 
 
 def _finish_gatling(values: Values, report: Any) -> Values:
-    """Gatling rounds times to whole milliseconds. The file does not say which percentiles it has, and so weir does not
-    read them."""
-    times = ("mean_s", "stdev_s", "min_s", "max_s")
-    return values | {name: widen(values[name], MS) for name in times if name in values}
+    """Gatling rounds times to whole milliseconds. The file does not name its percentiles, so weir does not read them."""
+    return widen_times(values, MS)
 
 
 _GATLING_COUNTS = {"requests": "numberOfRequests/total", "failed": "numberOfRequests/ko"}
@@ -316,7 +311,6 @@ GATLING_GLOBAL_JSON = JsonFormat(
     counts=_GATLING_COUNTS,
     figures=_GATLING_FIGURES,
     required=("requests", "throughput_rps"),
-    fixed={"tool": "Gatling"},
     finish=_finish_gatling,
 )
 GATLING_JSON = JsonFormat(
@@ -325,7 +319,6 @@ GATLING_JSON = JsonFormat(
     counts={name: f"stats/{path}" for name, path in _GATLING_COUNTS.items()},
     figures={name: (f"stats/{path}", unit) for name, (path, unit) in _GATLING_FIGURES.items()},
     required=("requests", "throughput_rps"),
-    fixed={"tool": "Gatling"},
     finish=_finish_gatling,
 )
 
@@ -351,7 +344,6 @@ def _finish_artillery(values: Values, report: Any) -> Values:
 ARTILLERY_JSON = JsonFormat(
     "Artillery (JSON)",
     marks=("aggregate/counters", "aggregate/summaries"),
-    fixed={"tool": "Artillery"},
     finish=_finish_artillery,
 )
 

@@ -31,7 +31,6 @@ class TableFormat:
 
     title: str
     columns: frozenset[str]
-    """Columns that the table must have."""
     read: Callable[[Iterator[Row], str], list[ReportedResult]]
 
 
@@ -194,23 +193,22 @@ def _read_locust(rows: Iterator[Row], name: str) -> list[ReportedResult]:
     requests = read_count(row["Request Count"])
     # Without a request Locust prints zeros.
     columns = {column: round(float(column[:-1]) / 100, 6) for column in row if column.endswith("%") and requests}
-    return [
-        ReportedResult(
-            name=name,
-            tool="Locust",
-            throughput_rps=read_number(row["Requests/s"]),
-            requests=requests,
-            failed=read_count(row["Failure Count"]),
-            mean_s=read_number(row["Average Response Time"], 1e-3) if requests else None,
-            min_s=read_number(row["Min Response Time"], 1e-3) if requests else None,
-            max_s=read_number(row["Max Response Time"], 1e-3) if requests else None,
-            quantiles_s={
-                quantile: widen(read_number(row[column], 1e-3), share=0.05)
-                for column, quantile in columns.items()
-                if row[column] != "N/A" and quantile < 1
-            },
-        )
-    ]
+    total = ReportedResult(
+        name=name,
+        tool="Locust",
+        throughput_rps=read_number(row["Requests/s"]),
+        requests=requests,
+        failed=read_count(row["Failure Count"]),
+        mean_s=read_number(row["Average Response Time"], 1e-3) if requests else None,
+        min_s=read_number(row["Min Response Time"], 1e-3) if requests else None,
+        max_s=read_number(row["Max Response Time"], 1e-3) if requests else None,
+        quantiles_s={
+            quantile: widen(read_number(row[column], 1e-3), share=0.05)
+            for column, quantile in columns.items()
+            if row[column] != "N/A" and quantile < 1
+        },
+    )
+    return [total]
 
 
 def _read_locust_history(rows: Iterator[Row], name: str) -> list[ReportedResult]:
@@ -221,20 +219,19 @@ def _read_locust_history(rows: Iterator[Row], name: str) -> list[ReportedResult]
     last = every[-1]
     requests = read_count(last["Total Request Count"])
     lasted_s = Figure(float(read_count(last["Timestamp"]) - read_count(every[0]["Timestamp"])), 1.0)
-    return [
-        ReportedResult(
-            name=name,
-            tool="Locust",
-            users=max(read_count(row["User Count"]) for row in every) or None,
-            duration_s=lasted_s,
-            throughput_rps=divide(requests, lasted_s),
-            requests=requests,
-            failed=read_count(last["Total Failure Count"]),
-            mean_s=read_number(last["Total Average Response Time"], 1e-3) if requests else None,
-            min_s=read_number(last["Total Min Response Time"], 1e-3) if requests else None,
-            max_s=read_number(last["Total Max Response Time"], 1e-3) if requests else None,
-        )
-    ]
+    total = ReportedResult(
+        name=name,
+        tool="Locust",
+        users=max(read_count(row["User Count"]) for row in every) or None,
+        duration_s=lasted_s,
+        throughput_rps=divide(requests, lasted_s),
+        requests=requests,
+        failed=read_count(last["Total Failure Count"]),
+        mean_s=read_number(last["Total Average Response Time"], 1e-3) if requests else None,
+        min_s=read_number(last["Total Min Response Time"], 1e-3) if requests else None,
+        max_s=read_number(last["Total Max Response Time"], 1e-3) if requests else None,
+    )
+    return [total]
 
 
 def read_locust_failures(text: str) -> dict[str, int]:

@@ -8,7 +8,7 @@ matches any white space, `…` matches a leader of dots, and the text after the 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -109,14 +109,6 @@ class TextFormat:
     is_interim: Callable[[Values, Values], bool] = lambda values, later: False
     """Returns whether a report (`values`) is only an interim report of the load of the next report (`later`)."""
 
-    @cached_property
-    def start_patterns(self) -> tuple[re.Pattern[str], ...]:
-        return tuple(map(compile_template, self.starts))
-
-    @cached_property
-    def end_patterns(self) -> tuple[re.Pattern[str], ...]:
-        return tuple(map(compile_template, self.ends))
-
     def read(self, lines: Sequence[str]) -> Values:
         """Returns the values in a report's lines. Raises ValueError: a line is missing, or a value is not readable."""
         values: Values = dict(self.fixed)
@@ -181,19 +173,17 @@ def find_blocks(lines: Sequence[str], formats: Sequence[TextFormat]) -> list[Blo
 
 def _find_blocks(lines: Sequence[str], candidates: Sequence[int], format_: TextFormat) -> Iterable[Block]:
     begins: list[int] = []
+    start_patterns, end_patterns = ([*map(compile_template, part)] for part in (format_.starts, format_.ends))
     last_rank = len(format_.starts)
     for number in candidates:
-        patterns = format_.start_patterns
-        rank = next((rank for rank, pattern in enumerate(patterns) if pattern.match(lines[number])), None)
+        rank = next((rank for rank, pattern in enumerate(start_patterns) if pattern.match(lines[number])), None)
         if rank is not None:
             if rank <= last_rank:
                 begins.append(number)
             last_rank = rank
     for first, end in pairwise([*begins, len(lines)]):
-        ends = (
-            number for number in range(first + 1, end) if any(one.match(lines[number]) for one in format_.end_patterns)
-        )
-        end = next(ends, end) if format_.ends else end
+        ends = (number for number in range(first + 1, end) if any(one.match(lines[number]) for one in end_patterns))
+        end = next(ends, end) if end_patterns else end
         part = lines[first:end]
 
         def has(template: str, part: Sequence[str] = part) -> bool:

@@ -19,6 +19,12 @@ def widen(figure: Figure, rounding: float = 0.0, share: float = 0.0) -> Figure:
     return Figure(figure.value, max(figure.rounding, rounding, share * abs(figure.value)))
 
 
+def widen_times(values: Values, rounding: float) -> Values:
+    """Returns `values` with a wider rounding for mean, deviation, minimum and maximum."""
+    times = [name for name in ("mean_s", "stdev_s", "min_s", "max_s") if name in values]
+    return values | {name: widen(values[name], rounding) for name in times}
+
+
 def divide(count: float, duration_s: Figure, uncertain: float = 0.0) -> Figure | None:
     """Returns a rate. Its lowest value is that of `uncertain` fewer requests in the longest time."""
     if duration_s.low <= 0:
@@ -114,8 +120,7 @@ OHA = replace(HEY, title="oha", starts=("Summary:", "Success rate:"), marks=("Su
 
 
 def _finish_ab(values: Values) -> Values:
-    """ab never counts a response as failed because of its status, and counts a failed connection twice: as an exception
-    and as a failed receive."""
+    """ab does not count a wrong status as a failure, and counts a failed connection as an exception and as a receive."""
     failed, wrong = values["failed"], values.get("wrong", 0)
     receive, exceptions = values.get("receive", failed), values.get("exceptions", 0)
     errors = {
@@ -179,10 +184,7 @@ H2LOAD = TextFormat(
         "{columns:text} +/- sd",
         "time for request: {times:text}",
     ),
-    optional=(
-        "requests: {_:text} {late} timeout",
-        "spawning thread {_:text}time and {main_s:time} of main duration",
-    ),
+    optional=("requests: {_:text} {late} timeout", "spawning thread {_:text}time and {main_s:time} of main duration"),
     repeated=("spawning thread {_}: {clients} total client(s)",),
     # Each client may have several streams.
     fixed={"requests_in_flight": None},
@@ -315,11 +317,6 @@ AUTOCANNON = TextFormat(
 )
 
 
-def _finish_siege(values: Values) -> Values:
-    """siege measures in hundredths of a second. `Transactions` are the requests without the failed ones."""
-    return values | {name: widen(values[name], 0.01) for name in ("mean_s", "min_s", "max_s") if name in values}
-
-
 SIEGE = TextFormat(
     "siege",
     starts=("SIEGE {_}", "Preparing {_} concurrent users", "Lifting the server siege", "Transactions: {_} hits"),
@@ -335,7 +332,8 @@ SIEGE = TextFormat(
         "Longest transaction: {max_s:time}",
         "Shortest transaction: {min_s:time}",
     ),
-    finish=_finish_siege,
+    # siege measures in hundredths of a second. `Transactions` are the requests without the failed ones.
+    finish=lambda values: widen_times(values, 0.01),
 )
 
 
@@ -411,7 +409,6 @@ ARTILLERY = TextFormat(
 ARTILLERY_1 = replace(
     ARTILLERY,
     title="Artillery (before 2.0)",
-    fixed={"tool": "Artillery"},
     starts=("Complete report @", "Summary report @"),
     marks=("Scenarios launched:",),
     lines=(
@@ -504,7 +501,6 @@ SUMMARISER = TextFormat(
     ),
     optional=("summary + {added} in ", "summary + {_:text} Started: {users} "),
     interim=("summary + {_} in ",),
-    fixed={"tool": "JMeter"},
     # Each line `summary =` has all requests since the start.
     is_interim=lambda one, later: one["requests"] + later.get("added", 0) == later["requests"],
 )

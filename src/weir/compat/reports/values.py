@@ -1,7 +1,5 @@
-"""Reads the values that load tools print: numbers, counts, times and sizes, in the units of all tools.
-
-Each function raises ValueError, with the found text and the expected form, for any other text.
-"""
+"""Reads the values that load tools print: numbers, counts, times and sizes, in the units of all tools. Each function
+raises ValueError, with the found text and the expected form, for any other text."""
 
 import math
 import re
@@ -83,11 +81,6 @@ def read_whole_ms(text: str) -> Figure:
     return Figure(_read_in(1e-3)(text).value, 0.001)
 
 
-def read_scaled(text: str) -> Figure:
-    """Reads a count such as `575k`."""
-    return _read_scaled(text, 1000)
-
-
 def read_size(text: str) -> int:
     """Reads a size such as `7.70MB`, `40.45 MiB` or `1024 bytes`. Returns bytes; every prefix is a power of 1024."""
     return round(_read_scaled(text, 1024).value)
@@ -107,8 +100,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "time": read_time,
     "ms": _read_in(1e-3),
     "whole_ms": read_whole_ms,
-    "scaled": read_scaled,
+    "scaled": lambda text: _read_scaled(text, 1000),
     "size": read_size,
     "text": str,
 }
-"""The readers of values by kind. `ms`: a time without a unit is in milliseconds."""
+"""The readers of values by kind. `ms`: a time without a unit is in milliseconds. `scaled`: a count such as `575k`."""

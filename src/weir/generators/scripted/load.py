@@ -41,10 +41,8 @@ def record(
     observe: Callable[[LoadPlan], LoadObserver],
     tell: Callable[[str], None] = lambda _: None,
 ) -> Recorded | None:
-    """Records the tool's first test, and waits until the tool ends. Returns None if the tool started no test.
-
-    `observe` receives the plan when the test starts, and returns the observer of the load. `tell` receives messages.
-    """
+    """Records the tool's first test, and waits until the tool ends. Returns None if the tool started no test. `observe`
+    receives the plan when the test starts, and returns the observer of the load. `tell` receives messages."""
     recording, observer = Recording(), LoadObserver()
     started: Started | None = None
     plan: LoadPlan | None = None
@@ -54,19 +52,18 @@ def record(
             started, plan = line, build_plan(line)
             recording.begin(line.at_ns, plan.interval_s, measures_lag=line.measures_lag)
             observer = observe(plan)
-            observer.on_start(
-                LoadStarted(
-                    version=line.version,
-                    pid=line.pid,
-                    backend=tool.name,
-                    wait="",
-                    threads=line.processes,
-                    cpus=[],
-                    connected=0,
-                    start_monotonic_ns=line.at_ns,
-                    start_unix_ns=line.unix_ns,
-                )
+            begun = LoadStarted(
+                version=line.version,
+                pid=line.pid,
+                backend=tool.name,
+                wait="",
+                threads=line.processes,
+                cpus=[],
+                connected=0,
+                start_monotonic_ns=line.at_ns,
+                start_unix_ns=line.unix_ns,
             )
+            observer.on_start(begun)
         elif isinstance(line, Restarted) and not has_restarted:
             has_restarted = True
             tell("weir: Locust has started another test: weir records only the first test")
@@ -119,23 +116,22 @@ class ScriptedLoad(LoadHandle):
         self._plan, self._log = plan, folder.resolve() / "output.txt"
         self._log.parent.mkdir(parents=True, exist_ok=True)
         self._resources = ExitStack()
-        self._is_over, self._is_stopped = threading.Event(), False
+        self._finished, self._is_stopped = threading.Event(), False
         self._end: LoadEnd | None = None
         self._failure: Exception | None = None
         try:
             own = self._resources.enter_context(TemporaryDirectory(prefix=f"weir-{tool}-"))
             prepared = prepare_script(tool, plan, self._log.parent, Path(own))
             output = self._resources.enter_context(self._log.open("wb"))
-            self._process = self._resources.enter_context(
-                ToolProcess(
-                    prepared.command,
-                    prepared.source,
-                    environment=prepared.environment,
-                    folder=self._log.parent,
-                    output=output,
-                    cpus=plan.cpus,
-                )
+            process = ToolProcess(
+                prepared.command,
+                prepared.source,
+                environment=prepared.environment,
+                folder=self._log.parent,
+                output=output,
+                cpus=plan.cpus,
             )
+            self._process = self._resources.enter_context(process)
         except BaseException:
             self._resources.close()
             raise
@@ -149,20 +145,17 @@ class ScriptedLoad(LoadHandle):
         self._is_stopped = True
         self._process.stop()
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        return self._is_over.wait(timeout_s)
-
     def result(self) -> LoadEnd:
-        self._is_over.wait()
+        self._finished.wait()
         if self._failure is not None:
             raise self._failure
         assert self._end is not None
         return self._end
 
     def close(self) -> None:
-        if not self._is_over.is_set():
+        if not self._finished.is_set():
             self._process.stop()
-            self._is_over.wait(_END_S)
+            self._finished.wait(_END_S)
         self._resources.close()
         self._reader.join()
 
@@ -184,7 +177,7 @@ class ScriptedLoad(LoadHandle):
             self._failure = error
         finally:
             deadline.cancel()
-            self._is_over.set()
+            self._finished.set()
 
     def _error(self, tool: PreparedTool) -> GeneratorError:
         problem = getattr(tool.source, "problem", "") or "the script sent no request"

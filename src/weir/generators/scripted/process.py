@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Protocol, Self
+from typing import IO, Any, Protocol
 
 from weir.generators.scripted.lines import Line
 from weir.model.errors import UsageError
@@ -56,7 +56,7 @@ class NoSource:
         """Does nothing."""
 
 
-class ToolProcess:
+class ToolProcess(contextlib.AbstractContextManager["ToolProcess"]):
     """A running tool. The context manager ends the tool at its exit.
 
     `output`: a file for the output of the tool. None: the tool runs in the foreground, has weir's own streams, and
@@ -96,11 +96,8 @@ class ToolProcess:
         except OSError as error:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             raise UsageError(f"{command[0]}: cannot be run: {error.strerror}") from None
-        source.begin(self._process.pid)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+        self.pid = self._process.pid
+        source.begin(self.pid)
 
     def lines(self) -> Iterator[tuple[int, Line | None]]:
         """Yields the number of a process and a record about this process, until the tool has ended. The calling thread
@@ -127,9 +124,6 @@ class ToolProcess:
     def exit_code(self) -> int:
         """The tool's exit code; negative if a signal ended the tool."""
         return self._process.wait()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:

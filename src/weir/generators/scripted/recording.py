@@ -1,7 +1,5 @@
-"""Builds intervals and tallies from the records of all processes of a tool. Pure: no clock, no socket.
-
-An interval is complete when every running process has sent a report after the end of the interval.
-"""
+"""Builds intervals and tallies from the records of all processes of a tool. Pure: no clock, no socket. An interval is
+complete when every running process has sent a report after the end of the interval."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -27,7 +25,6 @@ class Tally:
     statuses: Counter[int] = field(default_factory=Counter)
     response: Hdr = field(default_factory=Hdr)
     longest_ns: int = 0
-    """The longest response time."""
     received_bytes: int = 0
 
     @property
@@ -76,18 +73,11 @@ class Process:
     role: str | None = None
     """`local`, `master` or `worker`. None until a test starts in the process."""
     last_ns: int = 0
-    """Time of the last report."""
     stopped_ns: int | None = None
     news: News | None = None
-    """The last report."""
     has_ended: bool = False
     is_lost: bool = False
     """Whether the process ended without its last report."""
-
-    @property
-    def is_reporting(self) -> bool:
-        """Whether the process may still send reports."""
-        return not self.has_ended and self.stopped_ns is None
 
     @property
     def end_ns(self) -> int:
@@ -192,7 +182,7 @@ class Recording:
     def _complete(self) -> Iterator[Interval]:
         # A master runs on after its workers stop. A worker without users may still get users.
         known = [process for process in self.processes.values() if process.role != "master"] or self.load_processes
-        going_on = [process for process in known if process.is_reporting]
+        going_on = [process for process in known if not process.has_ended and process.stopped_ns is None]
         if any(process.role for process in going_on):
             reported_ns = min(process.last_ns for process in going_on)
             while self.start_ns + (self._closed + 1) * self._interval_ns <= reported_ns:

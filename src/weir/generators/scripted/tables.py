@@ -162,10 +162,8 @@ _classify = cache(lambda code: classify_failure(f"status {code}" if code.isdecim
 
 
 class TableSource:
-    """A source of records (`process.Source`): the lines that a tool appends to a file or writes to a named pipe.
-
-    An existing file keeps its rows, and only new rows count. `read_claims` returns the tool's own figures at the end.
-    """
+    """A source of records (`process.Source`): the lines that a tool appends to a file or writes to a named pipe. An
+    existing file keeps its rows, and only new rows count. `read_claims` returns the tool's own figures at the end."""
 
     def __init__(
         self,
@@ -249,30 +247,26 @@ class TableSource:
         if not self._last_ns:
             at_ns = min([*begun, *(row[0] - round((row[3] or 0) * 1e6) for row in parts)])
             self._start_ns = at_ns
-            yield (
-                0,
-                Started(
-                    at_ns=at_ns,
-                    unix_ns=at_ns - offset_ns,
-                    pid=self._pid,
-                    version=self._version,
-                    files=[self._script],
-                    cpus=self._cpus,
-                ),
+            started = Started(
+                at_ns=at_ns,
+                unix_ns=at_ns - offset_ns,
+                pid=self._pid,
+                version=self._version,
+                files=[self._script],
+                cpus=self._cpus,
             )
+            yield 0, started
         self._last_ns = max([self._last_ns, *(row[0] for row in (*requests, *parts))])
         # `model_construct`: weir made these values, and a check of each value would take most of the time.
-        yield (
-            0,
-            News.model_construct(
-                at_ns=self._last_ns - _JITTER_NS,
-                requests=requests,
-                parts=parts,
-                begun=begun,
-                unsent=self._samples.unsent,
-                users=self._samples.users,
-                unclaimed=self._samples.unclaimed,
-                cpu_s=self._use.cpu_s(self._start_ns, self._last_ns),
-                peak_rss_bytes=self._use.peak_rss_bytes,
-            ),
+        news = News.model_construct(
+            at_ns=self._last_ns - _JITTER_NS,
+            requests=requests,
+            parts=parts,
+            begun=begun,
+            unsent=self._samples.unsent,
+            users=self._samples.users,
+            unclaimed=self._samples.unclaimed,
+            cpu_s=self._use.cpu_s(self._start_ns, self._last_ns),
+            peak_rss_bytes=self._use.peak_rss_bytes,
         )
+        yield 0, news

@@ -37,7 +37,9 @@ _OWN_FORMAT = {
 }
 """The format of JMeter's samples if the user asks for no file of samples."""
 _SUMMARY = re.compile(
-    r"=\s+(\d+) in [\d:]+ =\s+([\d.]+)/s Avg:\s+(\d+) Min:\s+(\d+) Max:\s+(\d+) Err:\s+(\d+) \([\d.]+%\)\s*$", re.M
+    r"=\s+(?P<requests>\d+) in [\d:]+ =\s+(?P<throughput_rps>[\d.]+)/s Avg:\s+(?P<mean_ms>\d+) "
+    r"Min:\s+(?P<min_ms>\d+) Max:\s+(?P<max_ms>\d+) Err:\s+(?P<failed>\d+) \([\d.]+%\)\s*$",
+    re.M,
 )
 _K6_MODULE = re.compile(r"""["']k6/x/([\w-]+)""")
 
@@ -111,19 +113,8 @@ def prepare_jmeter(arguments: Sequence[str], folder: Path, tell: Callable[[str],
 
 
 def _read_jmeter_claims(log: Path) -> Claims | None:
-    """Returns the last summary in JMeter's log. Returns None if the log has no summary."""
-    found = _SUMMARY.findall(log.read_text(errors="replace"))
-    if not found:
-        return None
-    requests, rate_rps, mean_ms, min_ms, max_ms, failed = found[-1]
-    return Claims(
-        requests=int(requests),
-        failed=int(failed),
-        mean_ms=float(mean_ms),
-        min_ms=float(min_ms),
-        max_ms=float(max_ms),
-        throughput_rps=float(rate_rps),
-    )
+    summaries = list(_SUMMARY.finditer(log.read_text(errors="replace")))
+    return Claims.model_validate(summaries[-1].groupdict()) if summaries else None
 
 
 # --- k6
