@@ -73,6 +73,9 @@ fn certificate(problem: &CertificateError, formatter: &mut fmt::Formatter<'_>) -
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             formatter.write_str("is not valid yet")
         }
+        // The kind of this error is private to rustls' verifier; `openssl req -x509` makes such certificates.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => formatter
+            .write_str("is not trusted: it is the certificate of an authority, not of a server (self-signed)"),
         other => write!(formatter, "is not trusted: {other}"),
     }
 }

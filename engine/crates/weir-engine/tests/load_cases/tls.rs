@@ -36,8 +36,9 @@ impl Pki {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         let authority = params.self_signed(&key).unwrap();
-        let issuer = Issuer::new(params, key);
         std::fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
+        std::fs::write(folder.join("ca.key"), key.serialize_pem()).unwrap();
+        let issuer = Issuer::new(params, key);
         for (who, names) in [
             ("server", vec!["localhost".to_owned(), "127.0.0.1".to_owned()]),
             ("client", vec!["client".to_owned()]),
@@ -421,4 +422,17 @@ fn resumption_follows_the_plan() {
             kinds.lock().unwrap().iter().filter(|&&kind| kind == HandshakeKind::Resumed).count();
         assert_eq!(resumed > 0, resumption, "{resumed}");
     }
+}
+
+#[test]
+fn a_self_signed_certificate_is_named() {
+    let pki = Pki::new("self-signed");
+    for kind in ["pem", "key"] {
+        let [own, server] = ["ca", "server"].map(|who| pki.path(&format!("{who}.{kind}")));
+        std::fs::copy(own, server).unwrap();
+    }
+    let (code, message) =
+        refused(&https(tls_server(pki.server_config(false), respond_ok), 1, json!({})));
+    assert_eq!(code, 3);
+    assert!(message.contains("(self-signed)"), "{message}");
 }
