@@ -225,7 +225,7 @@ def test_users_that_are_ramped_up_ask_as_often_as_they_were_to(weir: Weir, serve
 def test_a_number_of_requests_is_sent_and_answered_exactly(weir: Weir, serve: Serve) -> None:
     done = weir("load", f"http://{serve('null')}/", "-n", "1234", "-c", "10", "-t", "2", "--json", "-")
     assert json.loads(done.stdout)["requests"] == {
-        "intended": 1234, "sent": 1234, "completed": 1234, "ok": 1234, "failed": 0, "unanswered": 0, "unsent": 0,
+        "intended": 1234, "sent": 1234, "completed": 1234, "ok": 1234, "failed": 0, "unanswered": 0, "unsent": 0, "retried": 0,
     }  # fmt: skip
 
 
