@@ -10,6 +10,8 @@ mod connection_events;
 mod response_reader;
 mod result;
 mod set_up;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 
@@ -26,13 +28,11 @@ use crate::recorder::Recorder;
 use crate::wait::{WaitStrategy, sleep_until};
 use crate::window::Window;
 use crate::workload::{Next, UserId, Woken, Workload};
-
 pub(crate) use result::ThreadResult;
 
 /// Users that start or wake between two looks at events.
 const BATCH: u64 = 64;
 
-/// A load thread.
 pub(crate) struct LoadThread<D, P: Protocol> {
     driver: D,
     protocol: P,
@@ -398,6 +398,3 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
