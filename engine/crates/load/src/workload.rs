@@ -181,13 +181,10 @@ impl Workload {
         !self.is_open() && self.demand.users.is_some()
     }
 
-    /// Sends the next request of a user. On a pipelined connection [`Self::flush`] sends it. Returns `None` if rows have run out.
+    /// Sends the next request of a user. On a pipelined connection [`Self::flush`] sends it. Returns `None` if rows
+    /// have run out.
     #[inline(always)]
-    pub(crate) fn write(
-        &mut self,
-        user: UserId,
-        driver: &mut impl Driver,
-    ) -> Option<WrittenRequest> {
+    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<WrittenRequest> {
         let written = self.requests.write(user, driver);
         if written.is_none() {
             self.demand.run_out();
@@ -208,12 +205,7 @@ impl Workload {
 
     /// Sends the last request of a user again. Returns its bytes.
     #[cold]
-    pub(crate) fn repeat(
-        &mut self,
-        user: UserId,
-        request: &InFlightRequest,
-        driver: &mut impl Driver,
-    ) -> u32 {
+    pub(crate) fn repeat(&mut self, user: UserId, request: &InFlightRequest, driver: &mut impl Driver) -> u32 {
         self.requests.repeat(user, request.part, driver)
     }
 
@@ -267,7 +259,8 @@ impl Workload {
         self.requests.lose(user, request.part);
     }
 
-    /// A request was not sent because its connection could not be made. Returns the step or target that it would have had.
+    /// A request was not sent because its connection could not be made. Returns the step or target that it would have
+    /// had.
     #[cold]
     pub(crate) fn drop_unsent(&mut self, user: UserId) -> u32 {
         self.requests.drop_unsent(user)

@@ -21,8 +21,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind.
-    pub const ALL: [Self; 5] =
-        [Self::Connect, Self::Timeout, Self::Reset, Self::Protocol, Self::Check];
+    pub const ALL: [Self; 5] = [Self::Connect, Self::Timeout, Self::Reset, Self::Protocol, Self::Check];
 
     /// Returns the name in records.
     pub fn name(self) -> &'static str {

@@ -82,7 +82,8 @@ impl IntervalMerger {
         }
     }
 
-    /// Adds a part. Returns the interval's record once it is complete. Moves unused histograms to `spares` without clearing them.
+    /// Adds a part. Returns the interval's record once it is complete. Moves unused histograms to `spares` without
+    /// clearing them.
     pub fn take(&mut self, part: IntervalPart, spares: &mut Vec<Histogram>) -> Option<Interval> {
         self.counts.add(&part.counts);
         add(&mut self.response_time, &part.response_time);
@@ -104,7 +105,8 @@ impl IntervalMerger {
         Some(record)
     }
 
-    /// Records the end of a thread with its number of intervals. Returns the intervals that waited only for this thread, in order.
+    /// Records the end of a thread with its number of intervals. Returns the intervals that waited only for this
+    /// thread, in order.
     pub fn thread_ended(&mut self, intervals: u64) -> Vec<Interval> {
         self.ended.push(intervals);
         let whole: Vec<u64> = self
@@ -113,11 +115,7 @@ impl IntervalMerger {
             .filter(|&(&index, &(came, _))| came >= self.expected(index))
             .map(|(&index, _)| index)
             .collect();
-        whole
-            .into_iter()
-            .filter_map(|index| self.waiting.remove(&index))
-            .map(|(_, part)| part.to_record())
-            .collect()
+        whole.into_iter().filter_map(|index| self.waiting.remove(&index)).map(|(_, part)| part.to_record()).collect()
     }
 
     /// Returns the number of parts of an interval.
@@ -171,10 +169,7 @@ mod tests {
         assert!(merger.take(part(1, 1, 5, &[1000]), &mut spares).is_none());
         let interval = merger.take(part(0, 2, 7, &[3000, 3000]), &mut spares).unwrap();
         assert_eq!(spares.len(), 2);
-        assert_eq!(
-            (interval.index, interval.ok, interval.failed, interval.errors.timeout),
-            (0, 3, 2, 2)
-        );
+        assert_eq!((interval.index, interval.ok, interval.failed, interval.errors.timeout), (0, 3, 2, 2));
         assert_eq!((interval.in_flight, interval.queued), (4, 6));
         assert_eq!(interval.oldest_age_us, 0.007);
         assert_eq!(interval.response_time_us.max, Some(3.001));

@@ -1,6 +1,7 @@
 //! Servers with one chosen fault, for checks of a client's error handling.
 //!
-//! Most faults have one thread per connection here. `status-500` and `die-after` are responses of the event loop in `server`.
+//! Most faults have one thread per connection here. `status-500` and `die-after` are responses of the event loop in
+//! `server`.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -19,8 +20,7 @@ use weir_sys::pipe::is_closed;
 const DRIP_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) const GARBAGE: &[u8] = b"\x00\x01 this is not HTTP \xff\xfe\r\n\r\n";
-pub(crate) const HALF: &[u8] =
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\n0123456789";
+pub(crate) const HALF: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\n0123456789";
 const STATUS_500: &[u8] =
     b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\n";
 
@@ -53,11 +53,7 @@ impl Fault {
 }
 
 /// Accepts connections, with one thread each, until `watch` closes.
-pub fn serve(
-    listener: &Listener,
-    fault: Fault,
-    watch: Option<BorrowedFd<'_>>,
-) -> Result<ServerEnd, Error> {
+pub fn serve(listener: &Listener, fault: Fault, watch: Option<BorrowedFd<'_>>) -> Result<ServerEnd, Error> {
     loop {
         let mut waits = vec![PollFd::new(listener, PollFlags::IN)];
         if let Some(watch) = &watch {

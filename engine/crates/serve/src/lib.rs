@@ -9,9 +9,11 @@
 //! | *times* | a small 200 after a random service time, with or without a queue | checks against a closed form |
 //! | *fault* | one chosen fault | checks of error handling |
 //!
-//! They are instruments, not web servers: no TLS, no HTTP/2, no routing. Their only limit for hostile clients is one on memory.
+//! They are instruments, not web servers: no TLS, no HTTP/2, no routing. Their only limit for hostile clients is one on
+//! memory.
 //!
-//! The crate neither prints nor exits. A server ends when the other side closes its `watch` descriptor (usually standard input).
+//! The crate neither prints nor exits. A server ends when the other side closes its `watch` descriptor (usually
+//! standard input).
 
 mod connection;
 mod delayed;

@@ -34,8 +34,7 @@ mod tests {
 
     fn sorted(distribution: Distribution) -> Vec<f64> {
         let mut random = Random::new(7, 0);
-        let mut times: Vec<f64> =
-            (0..100_000).map(|_| distribution.draw(&mut random).as_secs_f64() * 1e3).collect();
+        let mut times: Vec<f64> = (0..100_000).map(|_| distribution.draw(&mut random).as_secs_f64() * 1e3).collect();
         times.sort_by(f64::total_cmp);
         times
     }

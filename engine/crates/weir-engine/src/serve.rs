@@ -114,14 +114,11 @@ struct Listening {
 pub fn run(arguments: &Arguments) -> ExitCode {
     if let ServerKind::Stall { every, length } = &arguments.server {
         if length >= every {
-            let message =
-                format!("--for: found {length:?}, expected less than --every ({every:?})");
+            let message = format!("--for: found {length:?}, expected less than --every ({every:?})");
             return output::fatal(2, &message, "--every 2s --for 500ms");
         }
     }
-    if let ServerKind::Times { fault: Some(FaultKind::SlowDrip | FaultKind::DieAfter), .. } =
-        &arguments.server
-    {
+    if let ServerKind::Times { fault: Some(FaultKind::SlowDrip | FaultKind::DieAfter), .. } = &arguments.server {
         let message = "--fault: found slow-drip or die-after, expected a fault of single requests";
         return output::fatal(2, message, "weir-engine serve fault --kind slow-drip");
     }
@@ -173,13 +170,8 @@ fn to_fault(kind: FaultKind, requests: Option<u64>) -> Fault {
 
 /// Parses a number with a unit: `2s`, `150ms`, `80us`.
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    let expected = || {
-        format!(
-            "`{text}` is not a duration; expected a number and a unit, such as 2s, 150ms or 80us"
-        )
-    };
-    let split =
-        text.find(|character: char| character.is_ascii_alphabetic()).ok_or_else(expected)?;
+    let expected = || format!("`{text}` is not a duration; expected a number and a unit, such as 2s, 150ms or 80us");
+    let split = text.find(|character: char| character.is_ascii_alphabetic()).ok_or_else(expected)?;
     let (number, unit) = text.split_at(split);
     let factor = match unit {
         "s" => 1.0,
@@ -194,9 +186,10 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 
 /// Parses a share: above 0, at most 1.
 fn parse_share(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(|| {
-        format!("`{text}` is not a share; expected a number above 0 and at most 1, such as 0.01")
-    })
+    text.parse()
+        .ok()
+        .filter(|share| *share > 0.0 && *share <= 1.0)
+        .ok_or_else(|| format!("`{text}` is not a share; expected a number above 0 and at most 1, such as 0.01"))
 }
 
 /// Parses a distribution of times: `constant:2ms`, `uniform:1ms..3ms`, `exponential:5ms`.

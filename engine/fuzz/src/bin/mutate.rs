@@ -1,4 +1,5 @@
-//! Runs the fuzz targets on mutations of their corpora, with the stable compiler and without libFuzzer: `mutate TARGET EXECUTIONS [SEED]`.
+//! Runs the fuzz targets on mutations of their corpora, with the stable compiler and without libFuzzer:
+//! `mutate TARGET EXECUTIONS [SEED]`.
 //!
 //! The seed determines all inputs, so a failure is reproducible. A panic prints its input.
 
@@ -135,9 +136,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |index: usize| arguments.get(index).map(|text| text.parse::<u64>());
     let target = arguments.first().and_then(|name| Target::named(name));
-    let (Some(mut target), Some(Ok(executions)), Ok(seed)) =
-        (target, number(1), number(2).unwrap_or(Ok(1)))
-    else {
+    let (Some(mut target), Some(Ok(executions)), Ok(seed)) = (target, number(1), number(2).unwrap_or(Ok(1))) else {
         eprintln!("usage: mutate response|json EXECUTIONS [SEED]");
         return ExitCode::from(2);
     };
@@ -178,16 +177,12 @@ impl Drop for Shown<'_> {
 
 /// Reads the corpus in the order of the file names, so that the seed determines all inputs.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(target);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     let entries = std::fs::read_dir(&folder).expect("the corpus is beside the sources");
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    let corpus: Vec<Vec<u8>> = paths
-        .iter()
-        .map(|path| std::fs::read(path).expect("a corpus file can be read"))
-        .collect();
+    let corpus: Vec<Vec<u8>> =
+        paths.iter().map(|path| std::fs::read(path).expect("a corpus file can be read")).collect();
     assert!(!corpus.is_empty(), "nothing in {}", folder.display());
     corpus
 }
@@ -226,6 +221,5 @@ fn mutate(input: &mut Vec<u8>, corpus: &[Vec<u8>], tokens: &[&[u8]], random: &mu
 fn peak_rss_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok())
-        .unwrap_or(0)
+    line.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }

@@ -1,9 +1,8 @@
 //! Merges the threads' results into the last record.
 
 use weir_record::{
-    BestSecond, Clocks, Fairness, FirstFailure, Generator, Histogram, IntervalMerger,
-    KernelTimestamps, Outcome, Record, RequestLogSummary, Responses, Slowest, StallDetector,
-    StatusCounts, StepOutcome, StopReason, UntilFailure,
+    BestSecond, Clocks, Fairness, FirstFailure, Generator, Histogram, IntervalMerger, KernelTimestamps, Outcome,
+    Record, RequestLogSummary, Responses, Slowest, StallDetector, StatusCounts, StepOutcome, StopReason, UntilFailure,
 };
 
 use weir_plan::Until;
@@ -36,12 +35,10 @@ impl Collector<'_> {
             status.add(&end.status);
             slowest.add(&end.slowest);
         }
-        let first_failure =
-            ends.iter().filter_map(|end| end.first_failure).min_by_key(|failure| failure.at_ns);
+        let first_failure = ends.iter().filter_map(|end| end.first_failure).min_by_key(|failure| failure.at_ns);
         let lasted_ns = ends.iter().map(|end| end.lasted_ns).max().unwrap_or(0);
         let lasted_s = lasted_ns as f64 / 1e9;
-        let busy =
-            ends.iter().map(|end| ratio(end.busy_ns, end.lasted_ns).min(1.0)).fold(0.0, f64::max);
+        let busy = ends.iter().map(|end| ratio(end.busy_ns, end.lasted_ns).min(1.0)).fold(0.0, f64::max);
         let outcome = Outcome {
             target: &plan.urls().join(" "),
             asked_rate_rps: self.prepared.asked_rate_rps(lasted_s, counts.due),
@@ -59,9 +56,9 @@ impl Collector<'_> {
             first_response: self.first.get().cloned(),
             request_log,
             fairness: Fairness::of(ends.iter().flat_map(|end| &end.requests).copied().collect()),
-            until_failure: plan.until.map(|Until::FirstFailure| {
-                until_failure(counts.ok, best, response_time, first_failure)
-            }),
+            until_failure: plan
+                .until
+                .map(|Until::FirstFailure| until_failure(counts.ok, best, response_time, first_failure)),
             steps: sums(ends.iter().map(|end| &end.steps)),
             targets: sums(ends.iter().map(|end| &end.targets)),
             stalls: standstill,

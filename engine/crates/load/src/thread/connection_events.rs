@@ -1,5 +1,5 @@
-//! Connections that are made, end, fail and time out. A failure records, closes and frees: the loop gives the freed user its next
-//! request.
+//! Connections that are made, end, fail and time out. A failure records, closes and frees: the loop gives the freed
+//! user its next request.
 
 use weir_http::Protocol;
 use weir_net::{Driver, Errno, Slot};
@@ -99,10 +99,10 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Makes a new connection for the request of a lost one, if the server may not have seen the request (RFC 9112, section 9.3.1). The
-    /// conditions: the connection has carried a response, no byte of a response to this request has come, and its repetition has the same
-    /// effect. The request stays in flight with all its moments until it is sent again. The new connection has carried no response, so
-    /// this happens once at most. Returns whether it happens.
+    /// Makes a new connection for the request of a lost one, if the server may not have seen the request (RFC 9112,
+    /// section 9.3.1). The conditions: the connection has carried a response, no byte of a response to this request has
+    /// come, and its repetition has the same effect. The request stays in flight with all its moments until it is sent
+    /// again. The new connection has carried no response, so this happens once at most. Returns whether it happens.
     #[cold]
     fn retry(&mut self, slot: Slot, now: u64) -> bool {
         let Some(id) = self.in_flight.first_of(slot).filter(|_| self.retries) else {
@@ -130,8 +130,8 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.connections.free(slot);
     }
 
-    /// Fails all requests of a connection. If the first failure ends the load, the other requests count as unanswered. Returns whether it
-    /// does.
+    /// Fails all requests of a connection. If the first failure ends the load, the other requests count as unanswered.
+    /// Returns whether it does.
     fn fail_requests(&mut self, slot: Slot, kind: ErrorKind, now: u64, detail: &str) -> bool {
         let user = UserId::on(slot);
         while let Some(request) = self.in_flight.pop(slot) {
@@ -147,7 +147,8 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         false
     }
 
-    /// A connection could not be made. Its request fails, or else the oldest arrival. After a pause the thread tries again.
+    /// A connection could not be made. Its request fails, or else the oldest arrival. After a pause the thread tries
+    /// again.
     #[cold]
     pub(super) fn connect_failed(&mut self, slot: Slot, failure: ConnectFailure, now: u64) {
         self.driver.close(slot);
@@ -205,9 +206,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     /// Bytes came without a request, for example 408 on an idle connection. No request is lost.
     #[cold]
     pub(super) fn unrequested(&mut self, slot: Slot, now: u64) {
-        self.recorder.tally.event(ErrorKind::Protocol, now, || {
-            "bytes on an idle connection; closed it".to_owned()
-        });
+        self.recorder.tally.event(ErrorKind::Protocol, now, || "bytes on an idle connection; closed it".to_owned());
         self.idle_closed(slot, now);
     }
 
@@ -218,7 +217,8 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.window.end(now);
     }
 
-    /// Fails requests and connection attempts that have timed out, and connects again after pauses. Returns whether there were any.
+    /// Fails requests and connection attempts that have timed out, and connects again after pauses. Returns whether
+    /// there were any.
     #[inline]
     pub(super) fn expire(&mut self, now: u64) -> bool {
         let mut any = false;

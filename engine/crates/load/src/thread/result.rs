@@ -3,8 +3,7 @@
 use weir_http::Protocol;
 use weir_net::Driver;
 use weir_record::{
-    Clocks, FirstFailure, KernelTimestamps, RequestOutcome, Responses, Slowest, StatusCounts,
-    StepOutcome,
+    Clocks, FirstFailure, KernelTimestamps, RequestOutcome, Responses, Slowest, StatusCounts, StepOutcome,
 };
 
 use super::LoadThread;

@@ -63,15 +63,7 @@ fn ramped_users_arrive_evenly() {
 
 #[test]
 fn users_arrive_and_leave_in_stages() {
-    let curve = Curve::new(&[
-        (0.0, 0.0),
-        (10.0, 10.0),
-        (20.0, 10.0),
-        (30.0, 0.0),
-        (40.0, 0.0),
-        (40.0, 5.0),
-    ])
-    .unwrap();
+    let curve = Curve::new(&[(0.0, 0.0), (10.0, 10.0), (20.0, 10.0), (30.0, 0.0), (40.0, 0.0), (40.0, 5.0)]).unwrap();
     let s = |seconds: u64| seconds * 1_000_000_000;
     assert_eq!(curve.next_above(4.0, 0), Some((s(4), s(26))));
     assert_eq!(curve.next_above(4.0, s(26)), Some((s(40), u64::MAX)));
