@@ -304,7 +304,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     #[inline(always)]
     fn flush(&mut self, slot: Slot) {
         if self.in_flight.is_pipelined() {
-            self.workload.flush(UserId::on(slot), &mut self.driver);
+            self.workload.requests.flush(UserId::on(slot), &mut self.driver);
             let has_room = self.in_flight.count(slot) > 0 && self.in_flight.has_room(slot);
             self.connections.update_room(slot, has_room);
         }

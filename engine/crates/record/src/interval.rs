@@ -148,7 +148,7 @@ mod tests {
             response_time.saturating_record(value);
         }
         let mut counts = Counts { due: ok + 1, sent: ok + 1, ok, ..Counts::default() };
-        counts.errors.count(ErrorKind::Timeout);
+        counts.errors.count(ErrorKind::Timeout, 1);
         IntervalPart {
             index,
             start_ns: index * 100,
@@ -169,7 +169,10 @@ mod tests {
         assert!(merger.take(part(1, 1, 5, &[1000]), &mut spares).is_none());
         let interval = merger.take(part(0, 2, 7, &[3000, 3000]), &mut spares).unwrap();
         assert_eq!(spares.len(), 2);
-        assert_eq!((interval.index, interval.ok, interval.failed, interval.errors.timeout), (0, 3, 2, 2));
+        assert_eq!(
+            (interval.index, interval.ok, interval.failed, interval.errors.of(ErrorKind::Timeout)),
+            (0, 3, 2, 2)
+        );
         assert_eq!((interval.in_flight, interval.queued), (4, 6));
         assert_eq!(interval.oldest_age_us, 0.007);
         assert_eq!(interval.response_time_us.max, Some(3.001));

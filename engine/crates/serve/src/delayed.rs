@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
-use crate::fault::Fault;
+use crate::Fault;
 use crate::request::Persistence;
 
 /// Upper bound of the slack.

@@ -45,7 +45,7 @@ impl Listener {
         // too low.
         weir_sys::limits::raise_open_files(u64::MAX);
         match behaviour {
-            Behaviour::Fault(fault) if fault.needs_raw_connection() => crate::fault::serve(&self, fault, watch),
+            Behaviour::Fault { kind, .. } if kind.needs_raw_connection() => crate::fault::serve(&self, kind, watch),
             _ => crate::server::Server::new(&self, behaviour, watch)?.run(),
         }
     }

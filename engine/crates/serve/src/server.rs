@@ -13,10 +13,10 @@ use rustix::net::{RecvFlags, SocketFlags, sockopt};
 
 use crate::connection::{Connection, FlushResult};
 use crate::delayed::{self, DelayedResponse, DelayedResponses};
-use crate::fault::{self, Fault};
+use crate::fault;
 use crate::queue::Queue;
 use crate::request::{self, Parsed, Persistence, Request};
-use crate::{Behaviour, Error, Listener, ServerEnd};
+use crate::{Behaviour, Error, Fault, Listener, ServerEnd};
 use weir_schedule::Random;
 use weir_sys::pipe::is_closed;
 
@@ -119,7 +119,7 @@ impl<'a> Server<'a> {
     }
 
     fn is_at_limit(&self) -> bool {
-        matches!(self.behaviour, Behaviour::Fault(Fault::DieAfter(requests)) if self.response_count >= requests)
+        matches!(self.behaviour, Behaviour::Fault { requests: Some(limit), .. } if self.response_count >= limit)
     }
 
     fn accept(&mut self) -> Result<(), Error> {
@@ -252,8 +252,8 @@ impl<'a> Server<'a> {
         match self.behaviour {
             Behaviour::Null => small_ok(output, request.persistence, request.is_head),
             Behaviour::Echo => echo(output, request),
-            Behaviour::Delay(wait) => self.respond_later(slot, connection, request, wait, None),
-            Behaviour::Times { distribution, fault, .. } => {
+            Behaviour::Delay { wait } => self.respond_later(slot, connection, request, wait, None),
+            Behaviour::Times { distribution, fault, fault_share, .. } => {
                 let service_time = distribution.draw(&mut self.random);
                 let wait = match &mut self.queue {
                     Some(queue) => {
@@ -262,7 +262,7 @@ impl<'a> Server<'a> {
                     }
                     None => service_time,
                 };
-                let fault = fault.and_then(|(fault, share)| (self.random.unit() <= share).then_some(fault));
+                let fault = fault.filter(|_| self.random.unit() <= fault_share);
                 self.respond_later(slot, connection, request, wait, fault);
             }
             Behaviour::Stall { every, length } => {
@@ -277,10 +277,10 @@ impl<'a> Server<'a> {
                     }
                 }
             }
-            Behaviour::Fault(Fault::Status500) => {
+            Behaviour::Fault { kind: Fault::Status500, .. } => {
                 fault::write_status_500(output, request.is_head);
             }
-            Behaviour::Fault(_) => small_ok(output, request.persistence, request.is_head),
+            Behaviour::Fault { .. } => small_ok(output, request.persistence, request.is_head),
         }
     }
 
@@ -355,7 +355,7 @@ fn write_delayed(connection: &mut Connection, due: &DelayedResponse) -> bool {
         }
         Fault::Garbage => connection.output.extend_from_slice(fault::GARBAGE),
         Fault::Half => connection.output.extend_from_slice(fault::HALF),
-        Fault::Status500 | Fault::SlowDrip | Fault::DieAfter(_) => {
+        Fault::Status500 | Fault::SlowDrip | Fault::DieAfter => {
             fault::write_status_500(&mut connection.output, due.is_head);
         }
     }

@@ -205,6 +205,15 @@ pub fn usage(scope: UsageScope) -> Usage {
     convert_usage(&usage)
 }
 
+/// Returns the peak resident memory of this process (VmHWM). `getrusage` would include the peak of the process that
+/// started this one.
+pub fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok());
+    kilobytes.unwrap_or(0u64) * 1024
+}
+
 fn convert_usage(usage: &libc::rusage) -> Usage {
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     Usage {

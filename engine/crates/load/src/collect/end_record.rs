@@ -6,6 +6,7 @@ use weir_record::{
 };
 
 use weir_plan::Until;
+use weir_sys::process::peak_rss_bytes;
 
 use super::Collector;
 use crate::VERSION;
@@ -116,14 +117,4 @@ fn until_failure(
 
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-/// Returns VmHWM. `getrusage` would include the peak of the process that started this one.
-fn peak_rss_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok())
-        .map_or(0, |kilobytes| kilobytes * 1024)
 }

@@ -189,7 +189,7 @@ impl Tally {
     /// Counts a failed request.
     #[cold]
     pub(crate) fn fail(&mut self, kind: ErrorKind, now_ns: u64, detail: impl FnOnce() -> String) {
-        self.counts.errors.count(kind);
+        self.counts.errors.count(kind, 1);
         self.event(kind, now_ns, detail);
     }
 

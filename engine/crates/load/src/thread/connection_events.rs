@@ -35,7 +35,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         if let Some(id) = self.in_flight.first_of(slot) {
             // It was written on a connection that is lost.
             let request = self.in_flight.get(id);
-            let bytes = self.workload.repeat(UserId::on(slot), request, &mut self.driver);
+            let bytes = self.workload.requests.repeat(UserId::on(slot), request.part, &mut self.driver);
             self.recorder.retried(bytes);
             self.connections.get(slot).phase = Phase::Busy;
             return;
@@ -110,7 +110,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         };
         let request = self.in_flight.get(id);
         let is_unseen = request.first_byte_ns == 0 && self.connections.get(slot).has_responded;
-        if !is_unseen || !self.workload.can_repeat(request) {
+        if !is_unseen || !self.workload.requests.can_repeat(request.part) {
             return false;
         }
         self.driver.close(slot);
@@ -137,7 +137,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         while let Some(request) = self.in_flight.pop(slot) {
             let connect_ns = std::mem::take(&mut self.connections.get(slot).connect_ns);
             self.recorder.log_failure(slot, request, RequestOutcome::Failed(kind), connect_ns);
-            self.workload.lose(user, request);
+            self.workload.requests.lose(user, request.part);
             self.workload.user_failed(user);
             let detail = || detail.to_owned();
             if self.recorder.fail(kind, now, &self.window, detail) {
@@ -171,7 +171,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         match parked.or_else(|| self.workload.drop_queued()) {
             None => self.recorder.connect_failed(&failure, now),
             Some(intended_ns) => {
-                let part = self.workload.drop_unsent(user);
+                let part = self.workload.requests.drop_unsent(user);
                 let request = InFlightRequest::unsent(intended_ns, part);
                 let outcome = RequestOutcome::Failed(ErrorKind::Connect);
                 let connect_ns = self.connections.connecting_ns(slot, now);

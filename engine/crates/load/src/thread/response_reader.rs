@@ -196,7 +196,7 @@ impl<P: Protocol> ResponseReader<'_, P> {
         connection.has_worked();
         let connect_ns = std::mem::take(&mut connection.connect_ns);
         let user = UserId::on(slot);
-        let checked = self.workload.complete(user, request, response);
+        let checked = self.workload.requests.complete(user, request, response);
         let protocol = &*self.protocol;
         let server = || {
             let server = protocol.last_field("server").unwrap_or_default();
@@ -205,8 +205,8 @@ impl<P: Protocol> ResponseReader<'_, P> {
         self.recorder.record_response(slot, request, response, connect_ns, checked.is_ok(), server);
         if let Err(wrong) = checked {
             self.workload.user_failed(user);
-            let workload = &*self.workload;
-            let detail = || workload.describe(wrong);
+            let requests = &self.workload.requests;
+            let detail = || requests.describe(wrong);
             if self.recorder.fail(ErrorKind::Check, now, self.window, detail) {
                 return Reception::FirstFailure;
             }

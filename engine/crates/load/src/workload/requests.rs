@@ -249,6 +249,7 @@ impl Requests {
     }
 
     /// Returns what is wrong with a response, in words.
+    #[cold]
     pub(crate) fn describe(&self, wrong: Wrong) -> String {
         match (self, wrong) {
             (Self::Scenario(script), Wrong::Step(step, reason)) => script.describe(step, reason),

@@ -10,7 +10,8 @@ use weir_net::{Driver, Payload};
 use weir_record::{RequestRecord, StepOutcome};
 use weir_scenario::{Capture, Compiled, Needs, Response, User, Worker};
 
-use super::{UserId, WrittenRequest, Wrong};
+use super::requests::Wrong;
+use super::{UserId, WrittenRequest};
 use crate::in_flight::InFlightRequest;
 
 /// The scenario of a thread's users.

@@ -42,7 +42,7 @@ fn load_without_response_is_invalid() {
 #[test]
 fn used_up_ports_are_no_failure_of_the_target() {
     let mut facts = good();
-    facts.errors.count(ErrorKind::Connect);
+    facts.errors.count(ErrorKind::Connect, 1);
     facts.requests.failed = 1;
     let cause = |facts: &Facts| judge(facts).reasons.remove(0);
     assert!(cause(&facts).ends_with("the target refuses connections or its accept queue is full"));
@@ -65,8 +65,8 @@ fn majority_of_redirects_is_reported() {
 fn failed_request_is_suspect() {
     let mut facts = good();
     facts.requests.failed = 3;
-    facts.errors.timeout = 2;
-    facts.errors.reset = 1;
+    facts.errors.count(ErrorKind::Timeout, 2);
+    facts.errors.count(ErrorKind::Reset, 1);
     only_reason(
         &facts,
         Validity::Suspect,
@@ -94,7 +94,7 @@ fn late_open_loop_is_suspect() {
 fn load_until_failure_stays_valid() {
     let mut facts = good();
     facts.requests.failed = 1;
-    facts.errors.reset = 1;
+    facts.errors.count(ErrorKind::Reset, 1);
     facts.is_until_failure = true;
     only_reason(&facts, Validity::Valid, "ended at the first failure, as asked: 1 of 1000 requests failed (reset 1");
 }
