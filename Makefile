@@ -73,6 +73,7 @@ lint: setup ## Check style, types and import rules of Python, Rust and TypeScrip
 	$(PHASE) "mypy" $(BIN)/mypy || failed=1; \
 	$(PHASE) "import rules" $(BIN)/lint-imports --no-logo || failed=1; \
 	$(PHASE) "rustfmt" cargo fmt --all --check || failed=1; \
+	$(PHASE) "rustfmt of the fuzz targets" cargo fmt --manifest-path engine/fuzz/Cargo.toml --check || failed=1; \
 	$(PHASE) "clippy" cargo clippy --locked --workspace --all-targets --quiet -- -D warnings || failed=1; \
 	$(PHASE) "types of the web parts" $(BIN)/python hatch_build.py check || failed=1; \
 	exit $$failed
@@ -82,6 +83,7 @@ format: $(VENV)/.requirements ## Format Python and Rust
 	$(BIN)/ruff check --fix --select I .
 	$(BIN)/ruff format .
 	cargo fmt --all
+	cargo fmt --manifest-path engine/fuzz/Cargo.toml
 
 .PHONY: reference
 reference: setup ## Write the generated pages of docs/reference from the code that they describe

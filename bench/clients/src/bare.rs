@@ -1,7 +1,7 @@
 //! The bare loops: how many requests per second does a client reach that only sends and counts?
 //!
-//! A loop has a fixed number of connections and one thread. After a complete response it sends the next request on the same connection.
-//! It has no histogram, and looks at the clock once per batch of events.
+//! A loop has a fixed number of connections and one thread. After a complete response it sends the next request on the
+//! same connection. It has no histogram, and looks at the clock once per batch of events.
 
 mod epoll;
 mod uring;
@@ -58,9 +58,8 @@ impl Client {
             stream.set_nodelay(true)?;
             streams.push(stream);
         }
-        let first = streams
-            .first_mut()
-            .ok_or_else(|| Error::new(ErrorKind::InvalidInput, "expected at least 1 connection"))?;
+        let first =
+            streams.first_mut().ok_or_else(|| Error::new(ErrorKind::InvalidInput, "expected at least 1 connection"))?;
         let response_bytes = response::length(first, &request)?;
         std::thread::sleep(ACCEPT * u32::try_from(connections).unwrap_or(u32::MAX));
         Ok(Self { streams, request, response_bytes })

@@ -47,11 +47,7 @@ fn measure(address: &str, path: &str, rate_rps: f64, duration_s: f64) -> io::Res
     stream.set_nonblocking(true)?;
     let mut buffer = vec![0; 64 * 1024];
     let requests = (rate_rps * duration_s) as u64;
-    let mut measured = Measured {
-        response_time_ns: histogram()?,
-        service_time_ns: histogram()?,
-        achieved_rps: 0.0,
-    };
+    let mut measured = Measured { response_time_ns: histogram()?, service_time_ns: histogram()?, achieved_rps: 0.0 };
     let start = Instant::now();
     let end = start + Duration::from_secs_f64(duration_s);
     for index in 0..requests {

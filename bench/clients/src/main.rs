@@ -5,8 +5,8 @@
 //! | `bare` | the requests per second of a client that only sends and counts, on epoll or io_uring |
 //! | `floor` | the response times of a client that only waits for one response at a time |
 //!
-//! Both send one fixed request, and all responses have the length of the first. They have no parser. So the further costs of a load
-//! generator are its own. Each prints one JSON object. Bind it to a CPU with taskset.
+//! Both send one fixed request, and all responses have the length of the first. They have no parser. So the further
+//! costs of a load generator are its own. Each prints one JSON object. Bind it to a CPU with taskset.
 
 mod bare;
 mod floor;

@@ -47,9 +47,7 @@ fn announced_length(received: &[u8]) -> io::Result<Option<usize>> {
         .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
         .and_then(|(_, value)| value.trim().parse::<usize>().ok())
         .map(|body| Some(head + 4 + body))
-        .ok_or_else(|| {
-            Error::new(ErrorKind::InvalidData, "the first response has no Content-Length")
-        })
+        .ok_or_else(|| Error::new(ErrorKind::InvalidData, "the first response has no Content-Length"))
 }
 
 #[cfg(test)]

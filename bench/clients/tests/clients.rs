@@ -51,9 +51,7 @@ fn run(back_end: &str, address: &str) -> io::Result<Output> {
 
 fn counts_responses(output: &Output) -> bool {
     let text = String::from_utf8_lossy(&output.stdout);
-    output.status.success()
-        && text.starts_with(r#"{"completed": "#)
-        && !text.starts_with(r#"{"completed": 0,"#)
+    output.status.success() && text.starts_with(r#"{"completed": "#) && !text.starts_with(r#"{"completed": 0,"#)
 }
 
 #[test]

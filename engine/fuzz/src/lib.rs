@@ -1,21 +1,16 @@
 //! Properties of the response decoder for any bytes, cut in any way.
 //!
-//! It never panics. The outcome is the same whole, in pieces and byte by byte, with a decoder that remembers another head and with a new one. It
-//! takes no more bytes than it was given, and shows no body of a response to HEAD. Which of two errors it finds first may depend on the pieces.
+//! It never panics. The outcome is the same whole, in pieces and byte by byte, with a decoder that remembers another
+//! head and with a new one. It takes no more bytes than it was given, and shows no body of a response to HEAD. Which of
+//! two errors it finds first may depend on the pieces.
 
 use weir_http::{Http1, Http1State, MAX_HEAD_BYTES, Progress, Protocol, Response, Sink};
 
 /// The outcome of one connection.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    Response {
-        response: Response,
-        body_hash: u64,
-        leftover: usize,
-    },
-    EndedEarly {
-        has_begun: bool,
-    },
+    Response { response: Response, body_hash: u64, leftover: usize },
+    EndedEarly { has_begun: bool },
     NotHttp,
 }
 
@@ -47,9 +42,7 @@ impl Parser {
         // A longer head is refused in pieces and taken whole; that limit has tests of its own.
         let bytes = &bytes[..bytes.len().min(MAX_HEAD_BYTES)];
         let whole = outcome(&mut Http1::default(), false, bytes, &[]);
-        let seed = bytes.iter().fold(bytes.len(), |hash, &byte| {
-            hash.wrapping_mul(31).wrapping_add(usize::from(byte))
-        });
+        let seed = bytes.iter().fold(bytes.len(), |hash, &byte| hash.wrapping_mul(31).wrapping_add(usize::from(byte)));
         let cut = seed % (bytes.len() + 1);
         let second = cut + (seed / 251) % (bytes.len() - cut + 1);
         assert_eq!(outcome(&mut self.old, false, bytes, &[cut, second]), whole);
@@ -64,7 +57,8 @@ impl Parser {
         }
     }
 
-    /// Feeds `bytes` again and again, as an endless server does, `length` bytes in all. It only has to end; the caller looks at its memory.
+    /// Feeds `bytes` again and again, as an endless server does, `length` bytes in all. It only has to end; the caller
+    /// looks at its memory.
     pub fn endless(&mut self, bytes: &[u8], length: usize) {
         let mut state = Http1State::default();
         for _ in 0..length / bytes.len().max(1) {
@@ -91,22 +85,14 @@ fn outcome(decoder: &mut Http1, to_head: bool, bytes: &[u8], cuts: &[usize]) -> 
                 assert!(used <= piece.len(), "no more than was given");
                 assert!(!Http1::has_begun(&state), "ready for the next response");
                 let leftover = bytes.len() - start - used;
-                return Outcome::Response {
-                    response,
-                    body_hash: hash.0,
-                    leftover,
-                };
+                return Outcome::Response { response, body_hash: hash.0, leftover };
             }
             Err(_) => return Outcome::NotHttp,
         }
     }
     let has_begun = Http1::has_begun(&state);
     match decoder.end_of_stream(&mut state) {
-        Ok(Some(response)) => Outcome::Response {
-            response,
-            body_hash: hash.0,
-            leftover: 0,
-        },
+        Ok(Some(response)) => Outcome::Response { response, body_hash: hash.0, leftover: 0 },
         Ok(None) => Outcome::EndedEarly { has_begun },
         Err(_) => Outcome::NotHttp,
     }

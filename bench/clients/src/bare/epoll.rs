@@ -20,12 +20,7 @@ pub(super) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     for (slot, stream) in client.streams.iter().enumerate() {
         stream.set_nonblocking(true)?;
-        epoll::add(
-            &epoll,
-            stream,
-            EventData::new_u64(slot as u64),
-            EventFlags::IN | EventFlags::ET,
-        )?;
+        epoll::add(&epoll, stream, EventData::new_u64(slot as u64), EventFlags::IN | EventFlags::ET)?;
     }
     let mut received = vec![0_u32; client.streams.len()];
     let mut buffer = vec![0; RECEIVE_BYTES];

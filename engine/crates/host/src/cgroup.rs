@@ -1,14 +1,15 @@
 //! Control groups: limits of a server's CPU time and memory, and the kernel's sum of its CPU time.
 //!
-//! A *parent* is the group below which the host makes groups. The host *owns* a group while it holds a lock on its folder; the kernel
-//! releases the lock when the host ends. The host removes a group after its processes. The groups of a killed host stay, empty, until the
-//! next host removes them.
+//! A *parent* is the group below which the host makes groups. The host *owns* a group while it holds a lock on its
+//! folder; the kernel releases the lock when the host ends. The host removes a group after its processes. The groups of
+//! a killed host stay, empty, until the next host removes them.
 //!
-//! Limits use version 2 if it has the controllers `cpu` and `memory`, else version 1, which has a hierarchy per controller. Version 1 stays
-//! supported: many machines still mount these two controllers there, for example under systemd's hybrid mode.
+//! Limits use version 2 if it has the controllers `cpu` and `memory`, else version 1, which has a hierarchy per
+//! controller. Version 1 stays supported: many machines still mount these two controllers there, for example under
+//! systemd's hybrid mode.
 //!
-//! A server without limits in version 2 gets a group of version 2 without controllers, which only sums CPU time. If the host cannot make
-//! one, the observer adds up the processes.
+//! A server without limits in version 2 gets a group of version 2 without controllers, which only sums CPU time. If the
+//! host cannot make one, the observer adds up the processes.
 
 mod folder;
 mod parents;
@@ -68,7 +69,8 @@ impl Cgroups {
 #[derive(Debug, Default)]
 pub struct Cgroup {
     limited: Option<Limited>,
-    /// A group of version 2 without controllers. `None` if `limited` sums CPU time, or if the host cannot make such a group.
+    /// A group of version 2 without controllers. `None` if `limited` sums CPU time, or if the host cannot make such a
+    /// group.
     cpu_sum: Option<Folder>,
 }
 
@@ -159,10 +161,6 @@ impl Limited {
     }
 
     fn record(&self) -> record::Cgroup {
-        record::Cgroup {
-            version: self.version,
-            cpu: self.cpu.path.clone(),
-            memory: self.memory().path.clone(),
-        }
+        record::Cgroup { version: self.version, cpu: self.cpu.path.clone(), memory: self.memory().path.clone() }
     }
 }

@@ -151,8 +151,8 @@ pub fn parse(line: &[u8]) -> Result<Numbered, Rejected> {
 }
 
 fn parse_keys(line: &[u8], seen_id: &mut Option<u64>) -> Result<Numbered, String> {
-    let mut keys: Map<String, Value> = serde_json::from_slice(line)
-        .map_err(|error| format!("expected one JSON object a line: {error}"))?;
+    let mut keys: Map<String, Value> =
+        serde_json::from_slice(line).map_err(|error| format!("expected one JSON object a line: {error}"))?;
     let id = keys.remove("id").as_ref().and_then(Value::as_u64);
     let id = id.ok_or("id: expected a whole number, which the record repeats")?;
     *seen_id = Some(id);
@@ -209,10 +209,7 @@ fn check_start(start: &Start) -> Result<(), String> {
     // The highest number means "leave it as it is" to setuid(2) and setgid(2).
     if let Some(User { uid, gid }) = start.user {
         if uid.max(gid) == u32::MAX {
-            return Err(format!(
-                "start.user: found {uid}:{gid}, expected numbers below {}",
-                u32::MAX
-            ));
+            return Err(format!("start.user: found {uid}:{gid}, expected numbers below {}", u32::MAX));
         }
     }
     start.limits.as_ref().map_or(Ok(()), check_limits)?;
@@ -222,10 +219,7 @@ fn check_start(start: &Start) -> Result<(), String> {
 /// Checks values that the kernel would refuse with "invalid argument" only.
 fn check_limits(limits: &Limits) -> Result<(), String> {
     if !(1.0..=1000.0).contains(&limits.period_ms) {
-        return Err(format!(
-            "start.limits.period_ms: found {}, expected 1 to 1000",
-            limits.period_ms
-        ));
+        return Err(format!("start.limits.period_ms: found {}, expected 1 to 1000", limits.period_ms));
     }
     if let Some(cpus) = limits.cpus {
         let least = 1.0 / limits.period_ms;
@@ -251,16 +245,10 @@ fn check_network(network: &Network) -> Result<(), String> {
         return Err("start.network: expected ports from 1 on".to_owned());
     }
     if !(0.0..=10_000.0).contains(&network.delay_ms) {
-        return Err(format!(
-            "start.network.delay_ms: found {}, expected 0 to 10000",
-            network.delay_ms
-        ));
+        return Err(format!("start.network.delay_ms: found {}, expected 0 to 10000", network.delay_ms));
     }
     if !(0.0..1.0).contains(&network.loss) {
-        return Err(format!(
-            "start.network.loss: found {}, expected a share from 0 to below 1",
-            network.loss
-        ));
+        return Err(format!("start.network.loss: found {}, expected a share from 0 to below 1", network.loss));
     }
     Ok(())
 }
@@ -320,9 +308,7 @@ mod tests {
         let (id, text) = message(r#"{"id": 9, "command": "restart"}"#);
         assert_eq!(id, Some(9));
         assert!(text.contains("`restart`"), "{text}");
-        assert!(
-            message(r#"{"id": 9, "command": "stop", "name": "a", "grace_s": -1}"#).1.contains("-1")
-        );
+        assert!(message(r#"{"id": 9, "command": "stop", "name": "a", "grace_s": -1}"#).1.contains("-1"));
         assert!(message(&START.replace("[\"python\"]", "[]")).1.contains("argv"));
     }
 }

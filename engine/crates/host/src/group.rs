@@ -62,11 +62,7 @@ pub struct Group {
 }
 
 /// Starts an init. Returns its PID and the host's end of its socket.
-pub fn spawn_init(
-    program: &Path,
-    isolation: Isolation,
-    own_namespace: &OwnedFd,
-) -> io::Result<(i32, Link)> {
+pub fn spawn_init(program: &Path, isolation: Isolation, own_namespace: &OwnedFd) -> io::Result<(i32, Link)> {
     let (here, there) = UnixStream::pair()?;
     // The kernel translates the PID in a message's credentials into this side's PID namespace.
     rustix::net::sockopt::set_socket_passcred(&here, true)?;
@@ -97,7 +93,8 @@ impl Group {
         open_files: Rlimit,
     ) -> io::Result<Self> {
         let (init, link) = spawn_init(program, isolation, own_namespace)?;
-        // Before the init starts anything: the host raised its own limit for its observer. An error means that the init is gone.
+        // Before the init starts anything: the host raised its own limit for its observer. An error means that the init
+        // is gone.
         let _ = rustix::process::prlimit(sys::pid(init), Resource::Nofile, open_files);
         let group = Self {
             name: start.name.clone(),
@@ -161,8 +158,7 @@ impl Group {
     /// Starts a stop: SIGTERM now, SIGKILL after `grace`.
     pub fn stop(&mut self, id: Option<u64>, grace: Duration) {
         let _ = self.link.send(&ToInit::Stop, None);
-        self.stopping =
-            Some(Stopping { id, stage: KillStage::Term, deadline: Instant::now() + grace });
+        self.stopping = Some(Stopping { id, stage: KillStage::Term, deadline: Instant::now() + grace });
     }
 
     /// Ends the grace period of a stop.
@@ -201,14 +197,11 @@ impl Group {
 
     /// Returns whether the group may have orphans: its init ended before it killed its descendants.
     pub fn may_have_orphans(&self) -> bool {
-        self.isolation == Isolation::ProcessGroup
-            && self.reaped.is_some()
-            && self.report.is_none()
-            && !self.has_failed
+        self.isolation == Isolation::ProcessGroup && self.reaped.is_some() && self.report.is_none() && !self.has_failed
     }
 
-    /// Returns the server's exit, and whether the host killed it. Call this once the init is reaped. `orphans`: usage of the processes
-    /// that the host itself reaped.
+    /// Returns the server's exit, and whether the host killed it. Call this once the init is reaped. `orphans`: usage
+    /// of the processes that the host itself reaped.
     pub fn exit(&self, orphans: Usage) -> (ServerExit, bool) {
         let reaped = self.reaped.as_ref();
         let total = reaped.map(|reaped| reaped.usage).unwrap_or_default();
@@ -231,8 +224,7 @@ impl Group {
             left_behind: report.left_behind,
             written: report.written,
         };
-        let forced =
-            self.stopping.as_ref().is_some_and(|stopping| stopping.stage != KillStage::Term);
+        let forced = self.stopping.as_ref().is_some_and(|stopping| stopping.stage != KillStage::Term);
         (exit, forced && signal == Some(libc::SIGKILL))
     }
 }

@@ -1,6 +1,7 @@
 //! The host's event loop: one thread that waits for commands, inits, signals and the ends of grace periods.
 //!
-//! No command waits for another. The host confirms a start when its init reports, and a stop when the processes are gone.
+//! No command waits for another. The host confirms a start when its init reports, and a stop when the processes are
+//! gone.
 
 mod reports;
 
@@ -71,21 +72,20 @@ pub struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    /// Probes the possible isolation and starts the threads of the observer and the writer. `emit` writes a record and returns whether
-    /// the reader is still there. Call this on the thread that will run the host, before the process starts any other thread.
+    /// Probes the possible isolation and starts the threads of the observer and the writer. `emit` writes a record and
+    /// returns whether the reader is still there. Call this on the thread that will run the host, before the process
+    /// starts any other thread.
     pub fn new(
         options: Options<'a>,
         emit: impl FnMut(&Record) -> bool + Send + 'static,
     ) -> Result<(Self, Writer), Error> {
-        let signals = SignalFd::new(&[sys::SIGCHLD, sys::SIGTERM, sys::SIGINT, sys::SIGHUP])
-            .attempting("signalfd")?;
+        let signals = SignalFd::new(&[sys::SIGCHLD, sys::SIGTERM, sys::SIGINT, sys::SIGHUP]).attempting("signalfd")?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .attempting("prctl(PR_SET_CHILD_SUBREAPER)")?;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let own_namespace = rustix::fs::openat(CWD, "/proc/self/ns/pid", flags, Mode::empty())
             .attempting("opening /proc/self/ns/pid")?;
-        let (isolation, isolation_detail) =
-            probe::choose(options.isolation, &options.program, &own_namespace)?;
+        let (isolation, isolation_detail) = probe::choose(options.isolation, &options.program, &own_namespace)?;
         let open_files = raise_open_files();
         cgroup::sweep_leftovers();
         let observer = Observer::new()?;
@@ -168,11 +168,7 @@ impl<'a> Host<'a> {
             Err(error) => return Err(error).attempting("poll"),
         }
         let is_ready = |index: usize| !waits[index].revents().is_empty();
-        Ok(Ready {
-            signals: is_ready(0),
-            input: others > 1 && is_ready(1),
-            output_closed: others > 2 && is_ready(2),
-        })
+        Ok(Ready { signals: is_ready(0), input: others > 1 && is_ready(1), output_closed: others > 2 && is_ready(2) })
     }
 
     fn handle_signals(&mut self) -> Result<(), Error> {
@@ -225,11 +221,7 @@ impl<'a> Host<'a> {
             Ok(numbered) => numbered,
             Err(rejected) => {
                 let hint = "docs/reference/engine.md shows every command".to_owned();
-                return self.emit(Record::Error {
-                    id: rejected.id,
-                    message: rejected.message,
-                    hint,
-                });
+                return self.emit(Record::Error { id: rejected.id, message: rejected.message, hint });
             }
         };
         match command {
@@ -238,16 +230,14 @@ impl<'a> Host<'a> {
                 let group = self.groups.iter_mut().find(|group| group.is_named(&stop.name));
                 match group {
                     Some(group) if group.stopping.is_some() => {
-                        let message =
-                            format!("stop.name: `{}` is being stopped already", stop.name);
+                        let message = format!("stop.name: `{}` is being stopped already", stop.name);
                         self.reject(id, message, "");
                     }
                     Some(group) => group.stop(Some(id), stop.grace()),
                     None => match self.exited.remove(&stop.name) {
                         Some(exit) => self.emit(Record::Stopped { id, killed: false, exit }),
                         None => {
-                            let message =
-                                format!("stop.name: nothing named `{}` was started", stop.name);
+                            let message = format!("stop.name: nothing named `{}` was started", stop.name);
                             self.reject(id, message, "");
                         }
                     },
@@ -263,8 +253,7 @@ impl<'a> Host<'a> {
             Command::Unobserve => self.observe(ObserverCommand::StopSampling { id }),
             Command::Sample => self.observe(ObserverCommand::Sample { id }),
             Command::Capabilities => {
-                let capabilities =
-                    probe::capabilities(id, &self.options.program, &self.own_namespace);
+                let capabilities = probe::capabilities(id, &self.options.program, &self.own_namespace);
                 self.emit(capabilities);
             }
         }
@@ -283,15 +272,7 @@ impl<'a> Host<'a> {
             }
         };
         let program = &self.options.program;
-        match Group::start(
-            id,
-            start,
-            cgroup,
-            program,
-            self.isolation,
-            &self.own_namespace,
-            self.open_files,
-        ) {
+        match Group::start(id, start, cgroup, program, self.isolation, &self.own_namespace, self.open_files) {
             Ok(group) => {
                 self.exited.remove(&name);
                 self.groups.push(group);

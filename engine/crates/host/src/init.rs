@@ -1,6 +1,8 @@
-//! An init: the parent of one server. It starts the server, forwards signals, reaps, and ends after all its descendants.
+//! An init: the parent of one server. It starts the server, forwards signals, reaps, and ends after all its
+//! descendants.
 //!
-//! The init kills and reaps all descendants itself. At the end of a PID namespace the kernel would kill them too, but drop their CPU time.
+//! The init kills and reaps all descendants itself. At the end of a PID namespace the kernel would kill them too, but
+//! drop their CPU time.
 
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
@@ -28,16 +30,12 @@ const DESCENDANTS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs an init until its server has ended. The host has the other end of `socket`.
 pub fn run(socket: OwnedFd) -> Result<(), Error> {
-    if !rustix::net::sockopt::socket_domain(&socket)
-        .is_ok_and(|domain| domain == rustix::net::AddressFamily::UNIX)
-    {
+    if !rustix::net::sockopt::socket_domain(&socket).is_ok_and(|domain| domain == rustix::net::AddressFamily::UNIX) {
         return Err(Error::NotStartedByHost);
     }
     // If the host has died before this call, the socket is closed.
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .attempting("prctl(PR_SET_PDEATHSIG)")?;
-    let signals = SignalFd::new(&[sys::SIGCHLD, sys::SIGTERM, sys::SIGINT, sys::SIGHUP])
-        .attempting("signalfd")?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).attempting("prctl(PR_SET_PDEATHSIG)")?;
+    let signals = SignalFd::new(&[sys::SIGCHLD, sys::SIGTERM, sys::SIGINT, sys::SIGHUP]).attempting("signalfd")?;
     let mut link = Link::new(socket);
     let first = loop {
         if let Some(message) = link.next() {
@@ -106,12 +104,8 @@ fn prepare(isolation: Isolation) -> Result<(), Failure> {
         Isolation::ProcessGroup => {
             // This init must outlive a killed host until it has killed its descendants. The closed socket starts that.
             rustix::process::set_parent_process_death_signal(None)
-                .and_then(|()| {
-                    rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
-                })
-                .map_err(|error| {
-                    Failure::new(format!("prctl(PR_SET_CHILD_SUBREAPER): {error}"), "")
-                })
+                .and_then(|()| rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)))
+                .map_err(|error| Failure::new(format!("prctl(PR_SET_CHILD_SUBREAPER): {error}"), ""))
         }
     }
 }
@@ -128,10 +122,10 @@ fn enter_namespaces() -> Result<(), Failure> {
     rustix::mount::mount_change("/", private).map_err(refused("making mounts private"))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     // The old /proc shows the PIDs of the host's namespace.
-    rustix::mount::mount("proc", "/proc", "proc", flags, None)
-        .map_err(refused("mounting /proc"))?;
+    rustix::mount::mount("proc", "/proc", "proc", flags, None).map_err(refused("mounting /proc"))?;
     if Path::new("/dev/shm").is_dir() {
-        // POSIX shared memory lies here as files. A killed database leaves them, and an IPC namespace does not cover them.
+        // POSIX shared memory lies here as files. A killed database leaves them, and an IPC namespace does not cover
+        // them.
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         rustix::mount::mount("tmpfs", "/dev/shm", "tmpfs", flags, Some(c"mode=1777"))
             .map_err(refused("mounting /dev/shm"))?;
@@ -157,8 +151,7 @@ struct Init {
 
 impl Init {
     fn run(mut self) -> Result<(), Error> {
-        let started =
-            ToHost::Started { pid: self.server, t_ns: monotonic_ns(), address: self.address };
+        let started = ToHost::Started { pid: self.server, t_ns: monotonic_ns(), address: self.address };
         // Credentials with another PID need CAP_SYS_ADMIN. Without namespaces the PID needs no translation.
         let named = (self.isolation == Isolation::Namespace).then_some(self.server);
         if self.link.send(&started, named).is_err() {
@@ -166,10 +159,7 @@ impl Init {
             return Ok(());
         }
         loop {
-            let mut waits = vec![
-                PollFd::new(&self.link, PollFlags::IN),
-                PollFd::new(&self.signals, PollFlags::IN),
-            ];
+            let mut waits = vec![PollFd::new(&self.link, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
             if let Some(writes) = &self.writes {
                 waits.push(PollFd::new(writes, PollFlags::IN));
             }
@@ -240,14 +230,16 @@ impl Init {
         Ok(None)
     }
 
-    /// Signals the server's process group, which the server leads. The server is not reaped yet, so the PID is still its own.
+    /// Signals the server's process group, which the server leads. The server is not reaped yet, so the PID is still
+    /// its own.
     fn signal_server(&self, signal: Signal) {
         if let Some(server) = sys::pid(self.server) {
             let _ = rustix::process::kill_process_group(server, signal);
         }
     }
 
-    /// Returns the names of the processes that still run 1 s after the server ended by SIGTERM. They received SIGTERM too.
+    /// Returns the names of the processes that still run 1 s after the server ended by SIGTERM. They received SIGTERM
+    /// too.
     fn left_behind(&self) -> Vec<String> {
         if !self.received_term {
             return Vec::new();
@@ -275,7 +267,8 @@ impl Init {
         let mut timeout = Duration::from_millis(5);
         while reap_all() {
             sys::kill_each(&own_descendants(&[]));
-            // Usually SIGCHLD ends the wait. The timeout is for a process that was forked while the others were being listed.
+            // Usually SIGCHLD ends the wait. The timeout is for a process that was forked while the others were being
+            // listed.
             self.wait_for_signal(timeout);
             timeout = (timeout * 2).min(Duration::from_millis(500));
         }

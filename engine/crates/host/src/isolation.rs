@@ -33,8 +33,7 @@ impl fmt::Display for Isolation {
 }
 
 /// The guarantees of namespaces.
-pub const NAMESPACE_DETAIL: &str =
-    "PID, IPC and mount namespaces, with their own /proc and /dev/shm";
+pub const NAMESPACE_DETAIL: &str = "PID, IPC and mount namespaces, with their own /proc and /dev/shm";
 
 /// The limits of process groups.
 pub const PROCESS_GROUP_DETAIL: &str = "child subreaper and process group; processes are left if the host and an init are killed at the \

@@ -34,7 +34,8 @@ impl Failure {
     }
 }
 
-/// Starts the server. Returns its PID once exec has succeeded. The init sets CPUs and niceness on itself, and the server inherits them.
+/// Starts the server. Returns its PID once exec has succeeded. The init sets CPUs and niceness on itself, and the
+/// server inherits them.
 pub fn launch(launch: &Launch) -> Result<i32, Failure> {
     let start = &launch.start;
     let log = OpenOptions::new().create(true).append(true).open(&start.log);
@@ -51,17 +52,12 @@ pub fn launch(launch: &Launch) -> Result<i32, Failure> {
             return Err(Failure::new(format!("cwd: {} is not a folder", start.cwd.display()), ""));
         }
         Err(error) => {
-            return Err(Failure::new(
-                format!("cwd: {}: {error}", start.cwd.display()),
-                "the folder must exist",
-            ));
+            return Err(Failure::new(format!("cwd: {}: {error}", start.cwd.display()), "the folder must exist"));
         }
     }
     let cgroup_procs = launch.cgroup_procs.iter().map(|path| {
         let opened = OpenOptions::new().write(true).open(path);
-        opened.map_err(|error| {
-            Failure::new(format!("limits: {} cannot be opened: {error}", path.display()), "")
-        })
+        opened.map_err(|error| Failure::new(format!("limits: {} cannot be opened: {error}", path.display()), ""))
     });
     let cgroup_procs: Vec<File> = cgroup_procs.collect::<Result<_, _>>()?;
     bind(&start.cpus)?;
@@ -98,8 +94,7 @@ fn bind(cpus: &[usize]) -> Result<(), Failure> {
         // Every CPU of the machine, not only the host's. The kernel ignores CPUs that are absent or outside the cpuset.
         (0..CpuSet::MAX_CPU).for_each(|cpu| wanted.set(cpu));
     }
-    let bound = rustix::thread::sched_setaffinity(None, &wanted)
-        .and_then(|()| rustix::thread::sched_getaffinity(None));
+    let bound = rustix::thread::sched_setaffinity(None, &wanted).and_then(|()| rustix::thread::sched_getaffinity(None));
     match bound {
         Ok(bound) => match cpus.iter().find(|&&cpu| !bound.is_set(cpu)) {
             Some(&cpu) => Err(no_such_cpu(cpu)),
@@ -153,9 +148,7 @@ fn exec_failure(start: &Start, error: &io::Error) -> Failure {
                     "argv: {program} is not executable for user {uid}:{gid}, or cwd {} is closed to it",
                     start.cwd.display()
                 ),
-                format!(
-                    "`setpriv --reuid={uid} --regid={gid} --clear-groups ls -l {program}` shows what it sees"
-                ),
+                format!("`setpriv --reuid={uid} --regid={gid} --clear-groups ls -l {program}` shows what it sees"),
             ),
         },
         (io::ErrorKind::PermissionDenied, None) => Failure::new(

@@ -7,8 +7,9 @@
 //!
 //! The *host* reads commands and writes records. It has three threads: the event loop, the observer and the writer.
 //!
-//! An *init* is the parent of one server. It is the first process of new PID, IPC and mount namespaces, if the host may make them.
-//! Otherwise it is a child subreaper. The host sends it the server's command over a socket, and the init reports the server's exit.
+//! An *init* is the parent of one server. It is the first process of new PID, IPC and mount namespaces, if the host may
+//! make them. Otherwise it is a child subreaper. The host sends it the server's command over a socket, and the init
+//! reports the server's exit.
 //!
 //! No process survives, whichever ends first:
 //!
@@ -21,7 +22,8 @@
 //!
 //! A killed host leaves empty control groups behind. The next host removes them: no process holds their locks.
 //!
-//! The host is no supervisor: it restarts nothing and knows no other machine. The crate never prints; records go to `emit`.
+//! The host is no supervisor: it restarts nothing and knows no other machine. The crate never prints; records go to
+//! `emit`.
 
 mod cgroup;
 mod command;
@@ -66,9 +68,7 @@ impl Error {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::System(..) => "`dmesg` and `ulimit -a` show what the kernel refuses",
-            Self::NoNamespaces(_) => {
-                "run as root (CAP_SYS_ADMIN), or take --isolation process-group"
-            }
+            Self::NoNamespaces(_) => "run as root (CAP_SYS_ADMIN), or take --isolation process-group",
             Self::NotStartedByHost => "start `weir-engine host` and send it a `start` command",
             Self::Observe(error) => error.hint(),
         }

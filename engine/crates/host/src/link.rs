@@ -1,7 +1,7 @@
 //! The socket between the host and an init: JSON lines in both directions.
 //!
-//! An init knows its server's PID inside the namespace only, and sends it as the socket's credentials. The kernel translates it into the
-//! PID outside, also for a process that has ended meanwhile.
+//! An init knows its server's PID inside the namespace only, and sends it as the socket's credentials. The kernel
+//! translates it into the PID outside, also for a process that has ended meanwhile.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -10,8 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, UCred,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, UCred,
 };
 use rustix::process::{getgid, getuid};
 use serde::de::DeserializeOwned;
@@ -99,11 +98,7 @@ impl Link {
     pub fn send(&self, message: &impl Serialize, pid: Option<i32>) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
-        let credentials = pid.and_then(weir_sys::process::pid).map(|pid| UCred {
-            pid,
-            uid: getuid(),
-            gid: getgid(),
-        });
+        let credentials = pid.and_then(weir_sys::process::pid).map(|pid| UCred { pid, uid: getuid(), gid: getgid() });
         let mut rest = &line[..];
         while !rest.is_empty() {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
@@ -126,11 +121,7 @@ impl Link {
         let mut buffer = [0; 16 * 1024];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = if wait {
-            RecvFlags::CMSG_CLOEXEC
-        } else {
-            RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT
-        };
+        let flags = if wait { RecvFlags::CMSG_CLOEXEC } else { RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT };
         let mut parts = [IoSliceMut::new(&mut buffer)];
         let count = match rustix::net::recvmsg(&self.socket, &mut parts, &mut control, flags) {
             Ok(message) => message.bytes,

@@ -4,11 +4,12 @@
 //! host: weirN 198.18.x.y ─── veth ─── eth0 198.18.x.y+1: published_port ─ redirect ─► port
 //! ```
 //!
-//! Only processes hold the namespace. When the last one ends, the kernel removes the namespace with its pair, addresses, queueing
-//! disciplines and rules. So nothing has a name under /run/netns. The port is translated inside the namespace, because a rule of the host
-//! would outlive it.
+//! Only processes hold the namespace. When the last one ends, the kernel removes the namespace with its pair,
+//! addresses, queueing disciplines and rules. So nothing has a name under /run/netns. The port is translated inside the
+//! namespace, because a rule of the host would outlive it.
 //!
-//! `ip`, `tc` and `nft` set it up before the server starts. An error can show these commands, and users can repeat them.
+//! `ip`, `tc` and `nft` set it up before the server starts. An error can show these commands, and users can repeat
+//! them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -32,7 +33,8 @@ const SUBNETS: u64 = 1 << 15;
 const MAX_TRIES: u64 = 64;
 /// Folders of the tools, which are not in every user's PATH.
 const SYSTEM_PATHS: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
-const HINT: &str = "run as root (CAP_NET_ADMIN) with iproute2, or leave [network] out; `weir doctor` shows what is possible";
+const HINT: &str =
+    "run as root (CAP_NET_ADMIN) with iproute2, or leave [network] out; `weir doctor` shows what is possible";
 
 /// The means of each network feature, or the reason against it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,11 +47,7 @@ pub struct Abilities {
 impl Abilities {
     /// Returns the same reason against each feature.
     pub fn none(why: &str) -> Self {
-        Self {
-            network: Err(why.to_owned()),
-            port_translation: Err(why.to_owned()),
-            netem: Err(why.to_owned()),
-        }
+        Self { network: Err(why.to_owned()), port_translation: Err(why.to_owned()), netem: Err(why.to_owned()) }
     }
 }
 
@@ -70,7 +68,8 @@ pub fn enter(wanted: &Network) -> Result<Ipv4Addr, Failure> {
     }
     if wanted.published_port != wanted.port {
         translate(wanted.published_port, wanted.port).map_err(|why| {
-            let hint = "`apt-get install nftables`, or leave publish out: clients then connect to the server's own port";
+            let hint =
+                "`apt-get install nftables`, or leave publish out: clients then connect to the server's own port";
             Failure::new(format!("network.published_port: {why}"), hint)
         })?;
     }
@@ -83,10 +82,8 @@ pub fn probe() -> Abilities {
     let reached = || connected.as_ref().map_err(|_| "there is no network namespace".to_owned());
     Abilities {
         port_translation: reached().and_then(|_| translate(1234, 8000)).map(|()| "nft".to_owned()),
-        netem: reached()
-            .and_then(|_| netem("eth0", 1000, 0.0).map(|()| "tc, sch_netem".to_owned())),
-        network: connected
-            .map(|(_, pair)| format!("a veth pair, such as {} and {}", pair.outside, pair.inside)),
+        netem: reached().and_then(|_| netem("eth0", 1000, 0.0).map(|()| "tc, sch_netem".to_owned())),
+        network: connected.map(|(_, pair)| format!("a veth pair, such as {} and {}", pair.outside, pair.inside)),
     }
 }
 
@@ -107,21 +104,19 @@ impl Pair {
 
 /// Makes a namespace and a veth pair, and brings both ends up.
 fn connect() -> Result<(Namespaces, Pair), String> {
-    let open =
-        || File::open("/proc/self/ns/net").map_err(|error| format!("/proc/self/ns/net: {error}"));
+    let open = || File::open("/proc/self/ns/net").map_err(|error| format!("/proc/self/ns/net: {error}"));
     let host = open()?;
     sys::unshare_network().map_err(|error| format!("unshare(CLONE_NEWNET): {error}"))?;
     let namespaces = Namespaces { host, own: open()? };
     let pair = make_pair(&namespaces)?;
     let Pair { name, outside, inside } = &pair;
     ip(&format!("link set lo up\naddr add {inside}/30 dev eth0\nlink set eth0 up\n"))?;
-    namespaces.in_host_namespace(|| {
-        ip(&format!("addr add {outside}/30 dev {name}\nlink set {name} up\n"))
-    })?;
+    namespaces.in_host_namespace(|| ip(&format!("addr add {outside}/30 dev {name}\nlink set {name} up\n")))?;
     Ok((namespaces, pair))
 }
 
-/// Makes the pair from inside the namespace, which owns one end from the start. Tries the next subnet if the host has its name already.
+/// Makes the pair from inside the namespace, which owns one end from the start. Tries the next subnet if the host has
+/// its name already.
 fn make_pair(namespaces: &Namespaces) -> Result<Pair, String> {
     let first = monotonic_ns() / 1000;
     let mut why = String::new();
@@ -129,18 +124,7 @@ fn make_pair(namespaces: &Namespaces) -> Result<Pair, String> {
         let pair = Pair::numbered(number);
         // The tool names the host's namespace by its standard input.
         let host = namespaces.host.try_clone().map_err(|error| error.to_string())?;
-        let arguments = [
-            "link",
-            "add",
-            "eth0",
-            "type",
-            "veth",
-            "peer",
-            "name",
-            &pair.name,
-            "netns",
-            "/proc/self/fd/0",
-        ];
+        let arguments = ["link", "add", "eth0", "type", "veth", "peer", "name", &pair.name, "netns", "/proc/self/fd/0"];
         match run("ip", &arguments, Stdio::from(host)) {
             Ok(()) => return Ok(pair),
             Err(error) if error.contains("File exists") => why = error,
@@ -161,15 +145,10 @@ fn netem(device: &str, delay_us: u64, loss: f64) -> Result<(), String> {
     // The default limit of 1,000 packets would drop packets of a fast server during a long delay.
     let limit = "limit 1000000";
     let percent = loss * 100.0;
-    let line =
-        format!("qdisc add dev {device} root netem {limit} delay {delay_us}us loss {percent}%");
+    let line = format!("qdisc add dev {device} root netem {limit} delay {delay_us}us loss {percent}%");
     let arguments: Vec<_> = line.split(' ').collect();
     run("tc", &arguments, Stdio::null()).map_err(|why| {
-        if why.contains("qdisc kind is unknown") {
-            format!("this kernel has no netem (sch_netem): {why}")
-        } else {
-            why
-        }
+        if why.contains("qdisc kind is unknown") { format!("this kernel has no netem (sch_netem): {why}") } else { why }
     })
 }
 
@@ -205,8 +184,7 @@ impl Namespaces {
 
 /// Runs a tool with `input` as its standard input.
 fn run_with_input(tool: &str, arguments: &[&str], input: &str) -> Result<(), String> {
-    let (reader, writer) =
-        rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| error.to_string())?;
+    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| error.to_string())?;
     // The pipe has room for these few lines.
     let mut writer = File::from(writer);
     writer.write_all(input.as_bytes()).map_err(|error| error.to_string())?;
@@ -217,10 +195,7 @@ fn run_with_input(tool: &str, arguments: &[&str], input: &str) -> Result<(), Str
 fn run(tool: &str, arguments: &[impl AsRef<str>], input: Stdio) -> Result<(), String> {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new(tool);
-    command
-        .args(arguments.iter().map(AsRef::as_ref))
-        .env("PATH", format!("{path}:{SYSTEM_PATHS}"))
-        .stdin(input);
+    command.args(arguments.iter().map(AsRef::as_ref)).env("PATH", format!("{path}:{SYSTEM_PATHS}")).stdin(input);
     let output = command.output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!("{tool} is not installed"),
         _ => format!("{tool}: {error}"),

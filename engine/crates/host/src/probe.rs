@@ -17,11 +17,7 @@ use weir_sys::process as sys;
 use crate::Error;
 
 /// Returns the requested isolation, or the best possible one, with its description.
-pub fn choose(
-    choice: Choice,
-    program: &Path,
-    own_namespace: &OwnedFd,
-) -> Result<(Isolation, String), Error> {
+pub fn choose(choice: Choice, program: &Path, own_namespace: &OwnedFd) -> Result<(Isolation, String), Error> {
     if choice == Choice::Only(Isolation::ProcessGroup) {
         return Ok((Isolation::ProcessGroup, PROCESS_GROUP_DETAIL.to_owned()));
     }
@@ -67,13 +63,12 @@ fn request(probe: &mut Link, message: &ToInit) -> io::Result<ToHost> {
 /// Tries the options of `start`. Blocks the host for about 50 ms.
 pub fn capabilities(id: u64, program: &Path, own_namespace: &OwnedFd) -> Record {
     // Without a PID namespace, because this init ends after its reply.
-    let reply =
-        spawn_init(program, Isolation::ProcessGroup, own_namespace).and_then(|(init, mut link)| {
-            let reply = request(&mut link, &ToInit::ProbeNetwork);
-            drop(link);
-            let _ = rustix::process::waitpid(sys::pid(init), WaitOptions::empty());
-            reply
-        });
+    let reply = spawn_init(program, Isolation::ProcessGroup, own_namespace).and_then(|(init, mut link)| {
+        let reply = request(&mut link, &ToInit::ProbeNetwork);
+        drop(link);
+        let _ = rustix::process::waitpid(sys::pid(init), WaitOptions::empty());
+        reply
+    });
     let network = match reply {
         Ok(ToHost::Network(abilities)) => abilities,
         Ok(_) => Abilities::none("the probe sent an unexpected reply"),

@@ -1,4 +1,5 @@
-//! The observer thread: samples at fixed times, at the lowest priority, so that it does not delay a load generator on the same CPU.
+//! The observer thread: samples at fixed times, at the lowest priority, so that it does not delay a load generator on
+//! the same CPU.
 //!
 //! It owns the observer. The host's event loop sends it commands over a channel and never waits for it.
 
@@ -56,8 +57,7 @@ pub fn run(mut observer: Observer, commands: &Receiver<ObserverCommand>, records
     loop {
         let command = match &sampling {
             None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(sampling) => commands
-                .recv_timeout(sampling.usual.due().saturating_duration_since(Instant::now())),
+            Some(sampling) => commands.recv_timeout(sampling.usual.due().saturating_duration_since(Instant::now())),
         };
         // A failed send is ignored: the host itself ends when its output closes.
         match command {
@@ -65,10 +65,7 @@ pub fn run(mut observer: Observer, commands: &Receiver<ObserverCommand>, records
             Ok(ObserverCommand::Remove { name }) => observer.remove(&name),
             Ok(ObserverCommand::StartSampling { period, memory_period }) => {
                 let now = Instant::now();
-                sampling = Some(Sampling {
-                    usual: Ticker::new(now, period),
-                    memory: Ticker::new(now, memory_period),
-                });
+                sampling = Some(Sampling { usual: Ticker::new(now, period), memory: Ticker::new(now, memory_period) });
             }
             Ok(ObserverCommand::StopSampling { id }) => {
                 sampling = None;
@@ -83,16 +80,15 @@ pub fn run(mut observer: Observer, commands: &Receiver<ObserverCommand>, records
         let now = Instant::now();
         if let Some(sampling) = &mut sampling {
             if sampling.usual.tick(now) {
-                let reading =
-                    if sampling.memory.tick(now) { Reading::Memory } else { Reading::Usual };
+                let reading = if sampling.memory.tick(now) { Reading::Memory } else { Reading::Usual };
                 let _ = records.send(sample(&mut observer, reading, None));
             }
         }
     }
 }
 
-/// Lowers the priority of this thread. With the kernel's autogroups, niceness counts inside a session only. So a host that leads a session
-/// lowers the session's priority too. Servers lead sessions of their own.
+/// Lowers the priority of this thread. With the kernel's autogroups, niceness counts inside a session only. So a host
+/// that leads a session lowers the session's priority too. Servers lead sessions of their own.
 fn lower_priority() {
     weir_sys::limits::lower_priority(LOWEST_PRIORITY);
     if leads_session() {
@@ -103,8 +99,7 @@ fn lower_priority() {
 
 fn add(observer: &mut Observer, group: &ObservedGroup) {
     let ObservedGroup { name, tier, init, .. } = group;
-    let is_namespace = group.isolation == Isolation::Namespace
-        && observer.add_namespace(name, tier, *init).is_ok();
+    let is_namespace = group.isolation == Isolation::Namespace && observer.add_namespace(name, tier, *init).is_ok();
     if !is_namespace {
         // Fails only if the init has ended. The host is then about to remove the group.
         let _ = observer.add_tree(name, tier, *init, false);
@@ -121,8 +116,6 @@ fn sample(observer: &mut Observer, reading: Reading, id: Option<u64>) -> Record 
             sample.id = id;
             Record::Sample(sample)
         }
-        Err(error) => {
-            Record::Error { id, message: error.to_string(), hint: error.hint().to_owned() }
-        }
+        Err(error) => Record::Error { id, message: error.to_string(), hint: error.hint().to_owned() },
     }
 }

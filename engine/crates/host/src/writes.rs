@@ -1,7 +1,7 @@
 //! Watches which files a server writes outside its folder and leaves there. `weir stacks check` reports these files.
 //!
-//! fanotify watches every mount of the server's own mount namespace, so no other process's writes appear. It needs root. Files that are
-//! gone when the server has ended do not count.
+//! fanotify watches every mount of the server's own mount namespace, so no other process's writes appear. It needs
+//! root. Files that are gone when the server has ended do not count.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -48,9 +48,7 @@ impl Writes {
         let own = folders.into_iter().flatten();
         Ok(Self {
             events,
-            own: own
-                .map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
-                .collect(),
+            own: own.map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned())).collect(),
             written: BTreeSet::new(),
         })
     }

@@ -1,9 +1,9 @@
 //! HTTP/1.0 and HTTP/1.1 (RFC 9112): responses are decoded as their bytes come.
 //!
-//! Hot path. Rules: nothing is allocated and nothing is copied while responses arrive whole and with a head equal to the one
-//! before (a server's head changes once a second, with its Date). A head equal to the last one is recognised by comparing bytes
-//! instead of being parsed again, which is exact because it includes the empty line at its end. Only a head that arrives in
-//! pieces is copied, into memory that is freed when the head is complete.
+//! Hot path. Rules: nothing is allocated and nothing is copied while responses arrive whole and with a head equal to
+//! the one before (a server's head changes once a second, with its Date). A head equal to the last one is recognised by
+//! comparing bytes instead of being parsed again, which is exact because it includes the empty line at its end. Only a
+//! head that arrives in pieces is copied, into memory that is freed when the head is complete.
 
 mod chunked;
 mod head;
@@ -41,8 +41,8 @@ struct PartialHead {
     bytes: Vec<u8>,
     /// The number of bytes that were searched for the end of the head.
     searched: usize,
-    /// The length at which parsing is tried without an end in sight, to detect garbage early. It doubles, so that a head that
-    /// comes byte by byte takes linear and not quadratic time.
+    /// The length at which parsing is tried without an end in sight, to detect garbage early. It doubles, so that a
+    /// head that comes byte by byte takes linear and not quadratic time.
     next_try: usize,
 }
 
@@ -140,17 +140,11 @@ impl Http1 {
         loop {
             match &mut state.0 {
                 State::Start | State::Head(_) => {
-                    let Some(head) =
-                        self.receive_head(&mut state.0, to_head, &bytes[used..], sink)?
-                    else {
+                    let Some(head) = self.receive_head(&mut state.0, to_head, &bytes[used..], sink)? else {
                         return Ok(Progress::More);
                     };
                     used += head.1;
-                    let response = Response {
-                        status: head.0.status,
-                        keep_alive: head.0.keep_alive,
-                        body_bytes: 0,
-                    };
+                    let response = Response { status: head.0.status, keep_alive: head.0.keep_alive, body_bytes: 0 };
                     state.0 = match head.0.framing {
                         Framing::Interim => State::Start,
                         Framing::Length(0) => return Ok(Progress::Complete { response, used }),
@@ -195,7 +189,8 @@ impl Http1 {
         }
     }
 
-    /// Takes bytes of a head. Returns a complete head and how many of `bytes` belong to it; the state is [`State::Start`] then.
+    /// Takes bytes of a head. Returns a complete head and how many of `bytes` belong to it; the state is
+    /// [`State::Start`] then.
     fn receive_head(
         &mut self,
         state: &mut State,

@@ -1,7 +1,7 @@
 //! HTTP without sockets and clocks: requests become bytes, received bytes become responses.
 //!
-//! [`Protocol`] is the seam to the load, [`Http1`] its implementation. Every back end drives the same code, and tests can cut a
-//! response at any byte. Bodies are shown to a [`Sink`] and never kept.
+//! [`Protocol`] is the seam to the load, [`Http1`] its implementation. Every back end drives the same code, and tests
+//! can cut a response at any byte. Bodies are shown to a [`Sink`] and never kept.
 
 mod h1;
 mod protocol;
@@ -9,10 +9,7 @@ mod request;
 
 pub use h1::{Http1, Http1State, is_bodiless};
 pub use protocol::{Progress, Protocol, Response, Sink};
-pub use request::{
-    Http1Writer, RequestParts, RequestWriter, anticipates_body, encode_request, has_field,
-    list_fields,
-};
+pub use request::{Http1Writer, RequestParts, RequestWriter, anticipates_body, encode_request, has_field, list_fields};
 
 use thiserror::Error;
 

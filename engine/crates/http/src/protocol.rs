@@ -2,7 +2,8 @@
 
 use crate::HttpError;
 
-/// A protocol without I/O: received bytes go in, responses come out. One value for each thread, one `State` for each connection.
+/// A protocol without I/O: received bytes go in, responses come out. One value for each thread, one `State` for each
+/// connection.
 pub trait Protocol: Default {
     /// Its name in plans and records.
     const NAME: &'static str;
@@ -10,8 +11,8 @@ pub trait Protocol: Default {
     /// Its state of one connection. The default is a connection without received bytes.
     type State: Default;
 
-    /// Takes received bytes up to the end of the response to the connection's oldest request. `to_head` says that the request
-    /// was a HEAD. Shows the response to `sink`.
+    /// Takes received bytes up to the end of the response to the connection's oldest request. `to_head` says that the
+    /// request was a HEAD. Shows the response to `sink`.
     ///
     /// # Errors
     /// When the bytes are no response. The connection cannot be used any more.
@@ -35,8 +36,8 @@ pub trait Protocol: Default {
     /// Returns the bytes of a head that is not complete.
     fn partial_head(state: &Self::State) -> &[u8];
 
-    /// Returns the value of a field in the last decoded head of any connection, `None` if it is missing or the head was too long
-    /// to be remembered.
+    /// Returns the value of a field in the last decoded head of any connection, `None` if it is missing or the head was
+    /// too long to be remembered.
     fn last_field(&self, name: &str) -> Option<&[u8]>;
 }
 

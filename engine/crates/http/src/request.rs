@@ -76,8 +76,8 @@ impl RequestWriter for Http1Writer {
     }
 }
 
-/// Returns the fields of a request without its length: `Host` and `Connection: close` are added unless they are given. No other
-/// field is added, because a server's work on it would count as its own.
+/// Returns the fields of a request without its length: `Host` and `Connection: close` are added unless they are given.
+/// No other field is added, because a server's work on it would count as its own.
 pub fn list_fields<'a>(
     authority: &'a str,
     headers: &'a [(String, String)],

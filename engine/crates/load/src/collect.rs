@@ -13,16 +13,14 @@ use weir_net::tls::{Client, TlsDriver};
 use weir_net::{Backend as NetBackend, Driver, EpollDriver, Errno, Stamping, UringDriver};
 use weir_plan::{Backend, Plan, Protocol, Until};
 use weir_record::{
-    BestSecond, CHECK_INTERVAL_NS, Event, Hello, Interval, IntervalMerger, IntervalPart, Record,
-    SCHEMA, Slowest, StallDetector,
+    BestSecond, CHECK_INTERVAL_NS, Event, Hello, Interval, IntervalMerger, IntervalPart, Record, SCHEMA, Slowest,
+    StallDetector,
 };
 use weir_schedule::Shard;
 
 use crate::clock::{moment, now_ns, unix_ns};
 use crate::prepare::shard;
-use crate::recorder::{
-    Blocks, First, KernelClock, LogWriter, Opened, Pool, Recorder, RequestLog, Tally,
-};
+use crate::recorder::{Blocks, First, KernelClock, LogWriter, Opened, Pool, Recorder, RequestLog, Tally};
 use crate::thread::{LoadThread, ThreadResult};
 use crate::wait::WaitStrategy;
 use crate::workload::{Demand, Requests, Workload};
@@ -30,14 +28,16 @@ use crate::{LoadError, Prepared, Stop, VERSION};
 
 /// Time from the decision to start to the start, so that every thread has received it.
 const START_DELAY_NS: u64 = 1_000_000;
-/// Additional time for each connection, so that the server can empty its accept queue. A connection that is still in the queue when the
-/// load starts may stay there for seconds: nginx accepts one connection in each pass over its events, and a pass over thousands of
-/// busy connections takes milliseconds. With 108 of 9,500 connections in the queue, 99 requests exceeded a timeout of 2 s.
+/// Additional time for each connection, so that the server can empty its accept queue. A connection that is still in
+/// the queue when the load starts may stay there for seconds: nginx accepts one connection in each pass over its
+/// events, and a pass over thousands of busy connections takes milliseconds. With 108 of 9,500 connections in the
+/// queue, 99 requests exceeded a timeout of 2 s.
 const SETTLE_NS_EACH: u64 = 20_000;
 /// The longest such pause.
 const LONGEST_SETTLE_NS: u64 = 1_000_000_000;
 
-/// Connections of a thread up to which io_uring is chosen: the most for which it was measured against epoll, and was no worse.
+/// Connections of a thread up to which io_uring is chosen: the most for which it was measured against epoll, and was no
+/// worse.
 const URING_CONNECTIONS: usize = 16_384;
 
 /// The niceness of threads that work beside a load thread.
@@ -57,9 +57,9 @@ pub(crate) enum Message {
     Failed(LoadError),
 }
 
-/// Runs a load and passes its records to `emit`, which should not block. Returns when the load is over or was stopped; the last record is
-/// [`Record::End`]. A held load emits [`Record::Ready`] and starts at the moment of CLOCK_MONOTONIC that `begin` receives. A held load
-/// that is stopped before its start has no `End`.
+/// Runs a load and passes its records to `emit`, which should not block. Returns when the load is over or was stopped;
+/// the last record is [`Record::End`]. A held load emits [`Record::Ready`] and starts at the moment of CLOCK_MONOTONIC
+/// that `begin` receives. A held load that is stopped before its start has no `End`.
 ///
 /// # Errors
 /// When no connection could be opened or a system call failed. Then there is no `End`.
@@ -118,9 +118,7 @@ fn run_on<D: NetBackend>(
             Builder::new()
                 .name(format!("load-{k}"))
                 .spawn_scoped(scope, move || {
-                    if let Err(error) =
-                        run_thread::<D>(k, prepared, stop, shared, &messages, &started)
-                    {
+                    if let Err(error) = run_thread::<D>(k, prepared, stop, shared, &messages, &started) {
                         let _ = messages.send(Message::Failed(error));
                     }
                 })
@@ -130,15 +128,8 @@ fn run_on<D: NetBackend>(
         weir_sys::limits::lower_priority(NICE);
         // Now only the threads hold senders. When the threads have ended, receiving ends.
         drop((messages, shared.blocks));
-        let collector = Collector {
-            prepared,
-            backend: D::NAME,
-            stop,
-            begin,
-            inbox,
-            pool: shared.pool,
-            first: shared.first,
-        };
+        let collector =
+            Collector { prepared, backend: D::NAME, stop, begin, inbox, pool: shared.pool, first: shared.first };
         collector.collect(starts, log, emit)
     })
 }
@@ -219,9 +210,7 @@ fn run_over<D: Driver>(
     let Ok(start_ns) = started.recv() else {
         return Ok(());
     };
-    let end = thread
-        .run(start_ns, (plan.duration_s * 1e9).round() as u64, stop)
-        .map_err(LoadError::System)?;
+    let end = thread.run(start_ns, (plan.duration_s * 1e9).round() as u64, stop).map_err(LoadError::System)?;
     let _ = messages.send(Message::Done(Box::new(end)));
     Ok(())
 }
@@ -292,10 +281,7 @@ impl Collector<'_> {
             let message = self.receive()?;
             let now = moment();
             if let Some(still_ns) = standstill.check(now) {
-                emit(Record::Event(stood_still(
-                    now.monotonic_ns.saturating_sub(start_ns),
-                    still_ns,
-                )));
+                emit(Record::Event(stood_still(now.monotonic_ns.saturating_sub(start_ns), still_ns)));
             }
             match message {
                 Some(Message::Part(part)) => {

@@ -89,7 +89,8 @@ pub(crate) struct Connections<S> {
 }
 
 impl<S: Default> Connections<S> {
-    /// Returns `count` closed connections, to the targets in turn. `joins` says whether arrivals join requests on a connection.
+    /// Returns `count` closed connections, to the targets in turn. `joins` says whether arrivals join requests on a
+    /// connection.
     pub(crate) fn new(
         count: usize,
         endpoints: Vec<Vec<Endpoint>>,
@@ -309,10 +310,8 @@ impl<S: Default> Connections<S> {
     /// Returns when a timeout or the end of a pause comes next.
     #[inline]
     pub(crate) fn next_ns(&self) -> u64 {
-        let timeout_ns = self
-            .connecting
-            .first()
-            .map_or(u64::MAX, |slot| self.all[slot as usize].since_ns + self.timeout_ns);
+        let timeout_ns =
+            self.connecting.first().map_or(u64::MAX, |slot| self.all[slot as usize].since_ns + self.timeout_ns);
         match self.retries.peek() {
             Some(Reverse((at_ns, _))) => timeout_ns.min(*at_ns),
             None => timeout_ns,

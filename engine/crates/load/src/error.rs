@@ -95,9 +95,7 @@ pub enum LoadError {
         timeout_s: f64,
     },
     /// The plan needs io_uring, and the system has none.
-    #[error(
-        "plan, key backend: found \"io_uring\", which this kernel or container does not allow ({0})"
-    )]
+    #[error("plan, key backend: found \"io_uring\", which this kernel or container does not allow ({0})")]
     Uring(io::Error),
     /// The plan needs kernel timestamps, and the system has none.
     #[error(
@@ -125,16 +123,26 @@ impl LoadError {
             Self::Resolve { host, .. } => format!("check the spelling of {host}, or set address to IP:PORT"),
             Self::Body { .. } => "set request.body.file to a file that can be read from the engine's folder".to_owned(),
             Self::Scenario(error) => error.hint(),
-            Self::Feeder { name, .. } => format!("set scenario.feeders.{name}.file to a file that can be read from the engine's folder"),
-            Self::RequestLog { .. } => "set request_log to a path in a folder that can be written to from the engine's folder".to_owned(),
-            Self::Tls { key: "tls.server_name", .. } => "set tls.server_name to a host name or an IP address".to_owned(),
+            Self::Feeder { name, .. } => {
+                format!("set scenario.feeders.{name}.file to a file that can be read from the engine's folder")
+            }
+            Self::RequestLog { .. } => {
+                "set request_log to a path in a folder that can be written to from the engine's folder".to_owned()
+            }
+            Self::Tls { key: "tls.server_name", .. } => {
+                "set tls.server_name to a host name or an IP address".to_owned()
+            }
             Self::Tls { key, .. } => format!("set {key} to a readable file in PEM: -----BEGIN ...-----"),
             Self::Cpu { .. } => "list the CPUs of this machine with: nproc --all; cpus = [] binds to none".to_owned(),
-            Self::Files { .. } => "raise the limit (ulimit -Hn, or LimitNOFILE of the service), or ask for fewer connections".to_owned(),
+            Self::Files { .. } => {
+                "raise the limit (ulimit -Hn, or LimitNOFILE of the service), or ask for fewer connections".to_owned()
+            }
             Self::Unreachable { text: Some(_), endpoint, .. } => format!(
                 "see what the server says: openssl s_client -connect {endpoint}; tls.ca (--cacert) names an authority to trust, tls.server_name (--sni) the name, tls.insecure (--insecure) trusts any"
             ),
-            Self::Unreachable { problem: Some(Errno::ADDRNOTAVAIL), .. } => "set local_addresses to addresses of this machine, as ip address shows them".to_owned(),
+            Self::Unreachable { problem: Some(Errno::ADDRNOTAVAIL), .. } => {
+                "set local_addresses to addresses of this machine, as ip address shows them".to_owned()
+            }
             Self::Unreachable { endpoint, is_tls, .. } => match **endpoint {
                 Endpoint::Unix(_) => format!(
                     "start the server, and see that it answers: curl -v --unix-socket {endpoint} http://localhost/"
@@ -144,19 +152,19 @@ impl LoadError {
                     if *is_tls { "https" } else { "http" }
                 ),
             },
-            Self::Uring(_) => "set backend to \"auto\" or \"epoll\"; see kernel.io_uring_disabled and the container's seccomp profile".to_owned(),
+            Self::Uring(_) => {
+                "set backend to \"auto\" or \"epoll\"; see kernel.io_uring_disabled and the container's seccomp profile"
+                    .to_owned()
+            }
             Self::KernelTimestamps(_) => "set kernel_timestamps to false, or leave out --kernel-timestamps".to_owned(),
-            Self::System(_) => "see that the limits of this process and container allow sockets, threads and epoll".to_owned(),
+            Self::System(_) => {
+                "see that the limits of this process and container allow sockets, threads and epoll".to_owned()
+            }
         }
     }
 }
 
-fn describe_unreachable(
-    endpoint: &Endpoint,
-    problem: Option<Errno>,
-    text: &Option<String>,
-    timeout_s: f64,
-) -> String {
+fn describe_unreachable(endpoint: &Endpoint, problem: Option<Errno>, text: &Option<String>, timeout_s: f64) -> String {
     match (text, problem) {
         (Some(text), _) => format!("no connection to {endpoint}: {text}"),
         (None, Some(Errno::CONNREFUSED)) => format!("connection refused by {endpoint}"),

@@ -1,8 +1,8 @@
 //! Requests in flight: written, and without their response.
 //!
-//! Hot path. Rules: all memory is there from the start. A request is in two orders: that of its connection, in which responses come
-//! (RFC 9112, section 9.3.2), and that of writing on all connections, whose first is the next to time out. A connection without
-//! pipelining is one of depth 1.
+//! Hot path. Rules: all memory is there from the start. A request is in two orders: that of its connection, in which
+//! responses come (RFC 9112, section 9.3.2), and that of writing on all connections, whose first is the next to time
+//! out. A connection without pipelining is one of depth 1.
 
 use weir_net::Slot;
 
@@ -13,7 +13,8 @@ use crate::workload::WrittenRequest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestId(u32);
 
-/// One request from its writing to its outcome. Moments are of CLOCK_MONOTONIC, 0 before they have come. One cache line.
+/// One request from its writing to its outcome. Moments are of CLOCK_MONOTONIC, 0 before they have come. One cache
+/// line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct InFlightRequest {
     /// When it was due.

@@ -1,7 +1,8 @@
-//! An intrusive doubly linked list over the indices of a slice: push, remove and first take a few instructions and no memory.
+//! An intrusive doubly linked list over the indices of a slice: push, remove and first take a few instructions and no
+//! memory.
 //!
-//! The lists of the load are in the order of time. Since a timeout is the same for all, the first of a list is the first to run
-//! out of time, and no request needs a timer.
+//! The lists of the load are in the order of time. Since a timeout is the same for all, the first of a list is the
+//! first to run out of time, and no request needs a timer.
 
 /// The end of a list.
 const NONE: u32 = u32::MAX;

@@ -1,11 +1,13 @@
 //! One load: a plan in, records out.
 //!
-//! [`Prepared`] is a plan with everything that it refers to (an address, a body, the bytes of the request). [`run`] opens the
-//! connections, starts the clock, and emits records. Each load thread owns a shard of the load, its connections and its histograms
-//! ([`thread`]). The thread that called [`run`] merges their records ([`collect`]). This crate never prints and never exits.
+//! [`Prepared`] is a plan with everything that it refers to (an address, a body, the bytes of the request). [`run`]
+//! opens the connections, starts the clock, and emits records. Each load thread owns a shard of the load, its
+//! connections and its histograms ([`thread`]). The thread that called [`run`] merges their records ([`collect`]). This
+//! crate never prints and never exits.
 //!
-//! A load thread has five parts: `connections` (which are open and free), `in_flight` (requests without a response), `workload` (what
-//! is sent next, for whom, and when), `recorder` (counts, clocks, request log) and `window` (start, end, open interval).
+//! A load thread has five parts: `connections` (which are open and free), `in_flight` (requests without a response),
+//! `workload` (what is sent next, for whom, and when), `recorder` (counts, clocks, request log) and `window` (start,
+//! end, open interval).
 
 mod clock;
 mod collect;

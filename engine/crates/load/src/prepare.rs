@@ -41,7 +41,8 @@ impl Prepared {
     /// Resolves the target, reads the body and renders the request.
     ///
     /// # Errors
-    /// When the host has no address, the body's file cannot be read, or the connections are more than this process may have.
+    /// When the host has no address, the body's file cannot be read, or the connections are more than this process may
+    /// have.
     pub fn new(mut plan: Plan) -> Result<Self, LoadError> {
         let targets = plan.parsed_targets()?;
         allow_files(own_connections(&plan), plan.threads)?;
@@ -57,20 +58,14 @@ impl Prepared {
             })
         };
         let requests: Vec<Vec<u8>> = targets.iter().map(render).collect();
-        if let Some(request) = requests.iter().find(|request| u32::try_from(request.len()).is_err())
-        {
-            return Err(PlanError::value(
-                "request.body",
-                format_args!("{} bytes", request.len()),
-                "less than 4 GiB",
-            )
-            .into());
+        if let Some(request) = requests.iter().find(|request| u32::try_from(request.len()).is_err()) {
+            return Err(
+                PlanError::value("request.body", format_args!("{} bytes", request.len()), "less than 4 GiB").into()
+            );
         }
         let scenario = compile_scenario(&plan, &targets[0])?.map(Arc::new);
         let pauses = |scenario: &Scenario| scenario.all().any(|step| step.think.is_some());
-        if let (Load::Closed(closed), true) =
-            (&mut plan.load, plan.scenario.as_ref().is_some_and(pauses))
-        {
+        if let (Load::Closed(closed), true) = (&mut plan.load, plan.scenario.as_ref().is_some_and(pauses)) {
             // Users whose steps pause have a time of their own.
             closed.think.get_or_insert(Think::ConstantS(0.0));
         }
@@ -157,11 +152,7 @@ pub(crate) fn own_connections(plan: &Plan) -> usize {
 }
 
 /// Returns the endpoints of each target: each of its addresses from each local address.
-fn endpoints(
-    plan: &Plan,
-    targets: &[Target],
-    notes: &mut Vec<String>,
-) -> Result<Vec<Vec<Endpoint>>, LoadError> {
+fn endpoints(plan: &Plan, targets: &[Target], notes: &mut Vec<String>) -> Result<Vec<Vec<Endpoint>>, LoadError> {
     let of_target = |target| {
         let to = addresses(plan, target, notes)?;
         if plan.local_addresses.is_empty() {
@@ -179,11 +170,7 @@ fn endpoints(
 }
 
 /// Returns the endpoints of a target, without local addresses.
-fn addresses(
-    plan: &Plan,
-    target: &Target,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Endpoint>, LoadError> {
+fn addresses(plan: &Plan, target: &Target, notes: &mut Vec<String>) -> Result<Vec<Endpoint>, LoadError> {
     if let Some(path) = plan.unix_path(target) {
         return Endpoint::unix(&path)
             .map(|endpoint| vec![endpoint])
@@ -222,11 +209,7 @@ fn tls_settings(plan: &Plan, target: &Target) -> Result<Settings, LoadError> {
 
 fn read_pem(key: &'static str, path: Option<&String>) -> Result<Option<Vec<u8>>, LoadError> {
     let read = |path: &String| {
-        std::fs::read(path).map_err(|error| LoadError::Tls {
-            key,
-            found: path.clone(),
-            problem: error.to_string(),
-        })
+        std::fs::read(path).map_err(|error| LoadError::Tls { key, found: path.clone(), problem: error.to_string() })
     };
     path.map(read).transpose()
 }
@@ -254,21 +237,21 @@ fn read_body(body: Option<&Body>) -> Result<Option<Vec<u8>>, LoadError> {
         None => Ok(None),
         Some(Body::Text(text)) => Ok(Some(text.clone().into_bytes())),
         Some(Body::Base64(encoded)) => Ok(Some(Body::decode_base64(encoded)?)),
-        Some(Body::File(path)) => std::fs::read(path)
-            .map(Some)
-            .map_err(|problem| LoadError::Body { path: path.clone(), problem }),
+        Some(Body::File(path)) => {
+            std::fs::read(path).map(Some).map_err(|problem| LoadError::Body { path: path.clone(), problem })
+        }
     }
 }
 
-/// Returns the addresses of the target that accept connections, in the resolver's order: the first, or with `all` each of them. If none
-/// does, returns the first of all: the load reports its error. With `from`, only addresses of its family are tried.
+/// Returns the addresses of the target that accept connections, in the resolver's order: the first, or with `all` each
+/// of them. If none does, returns the first of all: the load reports its error. With `from`, only addresses of its
+/// family are tried.
 fn resolve(target: &Target, from: Option<IpAddr>, all: bool) -> Result<Resolved, LoadError> {
     let unknown = |problem: String| LoadError::Resolve { host: target.host.clone(), problem };
     let mut addresses: Vec<SocketAddr> = Vec::new();
-    let found = (target.host.as_str(), target.port)
-        .to_socket_addrs()
-        .map_err(|error| unknown(error.to_string()))?;
-    // RFC 6761, section 6.3: localhost has both loopback addresses, though a hosts file may name only one. Node listens on ::1 alone.
+    let found = (target.host.as_str(), target.port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    // RFC 6761, section 6.3: localhost has both loopback addresses, though a hosts file may name only one. Node listens
+    // on ::1 alone.
     let loopbacks = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
     let is_localhost = target.host.eq_ignore_ascii_case("localhost");
     let known = loopbacks.map(|address| SocketAddr::new(address, target.port));

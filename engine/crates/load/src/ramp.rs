@@ -35,9 +35,7 @@ mod tests {
     use super::*;
 
     fn of(load: &str, lasted_s: f64) -> Option<(f64, f64, u64)> {
-        let text = format!(
-            r#"{{"schema": 1, "target": "http://a/", "duration_s": 100, "load": {{{load}}}}}"#
-        );
+        let text = format!(r#"{{"schema": 1, "target": "http://a/", "duration_s": 100, "load": {{{load}}}}}"#);
         let found = ramp(&Plan::from_json(&text).unwrap(), lasted_s);
         found.map(|ramp| (ramp.users, ramp.within_s, ramp.loops))
     }

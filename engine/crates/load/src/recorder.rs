@@ -35,7 +35,8 @@ pub(crate) struct Opened {
 pub(crate) struct Recorder {
     pub(crate) tally: Tally,
     pub(crate) log: Option<Box<RequestLog>>,
-    /// `Some` with `kernel_timestamps`: converts the kernel's receive stamps. Without it a response arrives when it is read.
+    /// `Some` with `kernel_timestamps`: converts the kernel's receive stamps. Without it a response arrives when it is
+    /// read.
     kernel_clock: Option<KernelClock>,
     /// Whether the first failed request ends the load.
     until_failure: bool,
@@ -150,13 +151,7 @@ impl Recorder {
 
     /// Counts a failed request. Returns whether it ends the load.
     #[cold]
-    pub(crate) fn fail(
-        &mut self,
-        kind: ErrorKind,
-        now: u64,
-        window: &Window,
-        detail: impl FnOnce() -> String,
-    ) -> bool {
+    pub(crate) fn fail(&mut self, kind: ErrorKind, now: u64, window: &Window, detail: impl FnOnce() -> String) -> bool {
         self.tally.fail(kind, now, detail);
         if self.until_failure && self.first_failure.is_none() {
             self.first_failure = Some(FirstFailure { at_ns: now - window.start_ns, kind });
@@ -164,7 +159,8 @@ impl Recorder {
         self.until_failure
     }
 
-    /// Keeps the beginning of bytes that are no response, for the message: those of a partial head, or else the last received ones.
+    /// Keeps the beginning of bytes that are no response, for the message: those of a partial head, or else the last
+    /// received ones.
     #[cold]
     pub(crate) fn keep_excerpt(&mut self, partial_head: &[u8], received: &[u8]) {
         let bytes = match partial_head {
@@ -189,12 +185,7 @@ impl Recorder {
 
     /// Ends the intervals that are over, but not the last one of the load.
     #[cold]
-    pub(crate) fn cross_boundary(
-        &mut self,
-        window: &mut Window,
-        now: u64,
-        gauges: impl Fn(u64) -> Gauges,
-    ) {
+    pub(crate) fn cross_boundary(&mut self, window: &mut Window, now: u64, gauges: impl Fn(u64) -> Gauges) {
         if let Some(step_ns) = self.kernel_clock.as_mut().and_then(KernelClock::renew) {
             self.tally.clock_was_set(now, step_ns);
         }

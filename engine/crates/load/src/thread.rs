@@ -1,10 +1,11 @@
-//! One load thread: the loop, and a request's life from top to bottom. A request is due, is written, and gets a response or fails. Then
-//! its user is free for the next request.
+//! One load thread: the loop, and a request's life from top to bottom. A request is due, is written, and gets a
+//! response or fails. Then its user is free for the next request.
 //!
-//! Hot path. Rules for a request on an open connection: one send and one receive (see `weir_net`), and one clock reading when its
-//! response has come, which is also the moment at which its user is free again and writes the next. An open loop reads the clock once
-//! more before the write. No allocation, no lock, no map. Rare events (errors, connecting, ends of intervals) have functions of their
-//! own. A failure only closes its connection: the loop gives the freed user its next request.
+//! Hot path. Rules for a request on an open connection: one send and one receive (see `weir_net`), and one clock
+//! reading when its response has come, which is also the moment at which its user is free again and writes the next. An
+//! open loop reads the clock once more before the write. No allocation, no lock, no map. Rare events (errors,
+//! connecting, ends of intervals) have functions of their own. A failure only closes its connection: the loop gives the
+//! freed user its next request.
 
 mod connection_events;
 mod response_reader;
@@ -48,12 +49,7 @@ pub(crate) struct LoadThread<D, P: Protocol> {
 
 impl<D: Driver, P: Protocol> LoadThread<D, P> {
     /// Runs the load from `start_ns` for a duration, or until it is stopped.
-    pub(crate) fn run(
-        mut self,
-        start_ns: u64,
-        duration_ns: u64,
-        stop: &Stop,
-    ) -> io::Result<ThreadResult> {
+    pub(crate) fn run(mut self, start_ns: u64, duration_ns: u64, stop: &Stop) -> io::Result<ThreadResult> {
         sleep_until(start_ns);
         self.start(start_ns, duration_ns);
         let mut busy_ns = 0;
@@ -83,9 +79,9 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         Ok(self.finish(now, busy_ns))
     }
 
-    /// Waits, and returns the time after it. If sends are gathered, the kernel sends and receives inside the wait. Then a poll comes
-    /// first, and its time counts as busy if it had something to do. If the poll found responses there is no wait, so that a busy thread
-    /// makes one system call for each batch.
+    /// Waits, and returns the time after it. If sends are gathered, the kernel sends and receives inside the wait. Then
+    /// a poll comes first, and its time counts as busy if it had something to do. If the poll found responses there is
+    /// no wait, so that a busy thread makes one system call for each batch.
     #[inline]
     fn wait(&mut self, wait: Wait, now: u64, busy_ns: &mut u64) -> io::Result<u64> {
         if D::GATHERS_SENDS {
@@ -121,9 +117,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     /// Returns whether the whole load is done.
     #[inline]
     fn is_complete(&self) -> bool {
-        self.in_flight.len() == 0
-            && self.connections.parked() == 0
-            && self.workload.demand.is_exhausted()
+        self.in_flight.len() == 0 && self.connections.parked() == 0 && self.workload.demand.is_exhausted()
     }
 
     /// Sends due requests, starts users, and fires timeouts. Returns whether anything was due.
@@ -135,7 +129,8 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         sent || started || expired
     }
 
-    // A request is due: at once for a free user of a closed loop, by the clock for arrivals and for users with a time of their own.
+    // A request is due: at once for a free user of a closed loop, by the clock for arrivals and for users with a time
+    // of their own.
     /// Sends the requests that are due by the clock before the end of the load.
     #[inline]
     fn send_due(&mut self, now: u64) -> bool {
@@ -287,7 +282,8 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Writes a request behind the others of its connection. Returns false if rows have run out; then nothing is sent any more.
+    /// Writes a request behind the others of its connection. Returns false if rows have run out; then nothing is sent
+    /// any more.
     #[inline(always)]
     fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) -> bool {
         let user = UserId::on(slot);
@@ -308,7 +304,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     #[inline(always)]
     fn flush(&mut self, slot: Slot) {
         if self.in_flight.is_pipelined() {
-            self.workload.flush(UserId::on(slot), &mut self.driver);
+            self.workload.requests.flush(UserId::on(slot), &mut self.driver);
             let has_room = self.in_flight.count(slot) > 0 && self.in_flight.has_room(slot);
             self.connections.update_room(slot, has_room);
         }
@@ -339,9 +335,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
                     let reception = reader.receive(slot, bytes, stamp_unix_ns, now);
                     self.received(slot, reception, now);
                 }
-                Event::Connected { slot, handshake_began_ns } => {
-                    self.connected(slot, handshake_began_ns, now)
-                }
+                Event::Connected { slot, handshake_began_ns } => self.connected(slot, handshake_began_ns, now),
                 Event::Ended { slot } => self.ended(slot, now),
                 Event::Failed { slot, errno, text } => {
                     let text = text.map(str::to_owned);

@@ -1,17 +1,20 @@
-//! How a load thread waits. The strategy is a part of the result: response times of different strategies are not compared.
+//! How a load thread waits. The strategy is a part of the result: response times of different strategies are not
+//! compared.
 
 use weir_net::Wait;
 use weir_plan::Plan;
 
 use crate::clock::now_ns;
 
-/// A sleep ends this much before a due moment, because an idle processor wakes tens of microseconds late, later in a virtual machine.
+/// A sleep ends this much before a due moment, because an idle processor wakes tens of microseconds late, later in a
+/// virtual machine.
 const SPIN_NS: u64 = 250_000;
 /// The longest sleep, so that the thread notices a request to stop.
 const LONGEST_NS: u64 = 20_000_000;
 
-/// How often a closed loop polls for responses before it sleeps. A server spends its own CPU time to wake a sleeping client: with 1,024
-/// connections at one response in ten, and a saturated nginx served 5 to 9 % more without it. A count needs no clock.
+/// How often a closed loop polls for responses before it sleeps. A server spends its own CPU time to wake a sleeping
+/// client: with 1,024 connections at one response in ten, and a saturated nginx served 5 to 9 % more without it. A
+/// count needs no clock.
 const LOOKS: u32 = 64;
 
 /// How a load thread waits.
@@ -19,20 +22,22 @@ const LOOKS: u32 = 64;
 pub(crate) enum WaitStrategy {
     /// Nothing is due by the clock, and the CPU is shared: sleeps until something happens, as browsers, wrk and hey do.
     Block,
-    /// Nothing is due by the clock, and the thread has its own CPU: polls for a moment if responses are due, then sleeps.
+    /// Nothing is due by the clock, and the thread has its own CPU: polls for a moment if responses are due, then
+    /// sleeps.
     SpinThenBlock,
-    /// Requests are due by the clock, and the CPU is shared: sleeps until the moment, with nanosecond timers and no slack.
+    /// Requests are due by the clock, and the CPU is shared: sleeps until the moment, with nanosecond timers and no
+    /// slack.
     Sleep,
-    /// Requests are due by the clock, and the thread has its own CPU: sleeps until shortly before the moment, then polls. Polls while
-    /// responses are due.
+    /// Requests are due by the clock, and the thread has its own CPU: sleeps until shortly before the moment, then
+    /// polls. Polls while responses are due.
     SleepThenSpin,
 }
 
 impl WaitStrategy {
     pub(crate) fn of(plan: &Plan) -> Self {
         // `taskset -c 0 weir load` gives the generator a CPU as `--cpus 0` does.
-        let has_own_cpus = plan.cpus.len() >= plan.threads
-            || (plan.threads == 1 && weir_sys::limits::is_confined_to_one_cpu());
+        let has_own_cpus =
+            plan.cpus.len() >= plan.threads || (plan.threads == 1 && weir_sys::limits::is_confined_to_one_cpu());
         match (plan.load.is_timed(), has_own_cpus) {
             (false, false) => Self::Block,
             (false, true) => Self::SpinThenBlock,

@@ -7,12 +7,11 @@ mod requests;
 mod script;
 mod users;
 
-use weir_http::{HttpError, Progress, Protocol, Response};
+use weir_http::{HttpError, Progress, Protocol};
 use weir_net::Driver;
-use weir_record::StepOutcome;
 
 pub(crate) use self::demand::Demand;
-pub(crate) use self::requests::{Requests, WrittenRequest, Wrong};
+pub(crate) use self::requests::{Requests, WrittenRequest};
 pub(crate) use self::script::Script;
 use self::users::Action;
 pub(crate) use self::users::UserId;
@@ -40,7 +39,7 @@ pub(crate) enum Woken {
 
 /// Requests and demand of a thread's shard of the load.
 pub(crate) struct Workload {
-    requests: Requests,
+    pub(crate) requests: Requests,
     pub(crate) demand: Demand,
     start_ns: u64,
 }
@@ -181,40 +180,15 @@ impl Workload {
         !self.is_open() && self.demand.users.is_some()
     }
 
-    /// Sends the next request of a user. On a pipelined connection [`Self::flush`] sends it. Returns `None` if rows have run out.
+    /// Sends the next request of a user. On a pipelined connection [`Self::flush`] sends it. Returns `None` if rows
+    /// have run out.
     #[inline(always)]
-    pub(crate) fn write(
-        &mut self,
-        user: UserId,
-        driver: &mut impl Driver,
-    ) -> Option<WrittenRequest> {
+    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<WrittenRequest> {
         let written = self.requests.write(user, driver);
         if written.is_none() {
             self.demand.run_out();
         }
         written
-    }
-
-    /// Sends the requests of a pipelined connection that were written since the last call.
-    pub(crate) fn flush(&mut self, user: UserId, driver: &mut impl Driver) {
-        self.requests.flush(user, driver);
-    }
-
-    /// Returns whether a request can be sent again with the same effect.
-    #[cold]
-    pub(crate) fn can_repeat(&self, request: &InFlightRequest) -> bool {
-        self.requests.can_repeat(request.part)
-    }
-
-    /// Sends the last request of a user again. Returns its bytes.
-    #[cold]
-    pub(crate) fn repeat(
-        &mut self,
-        user: UserId,
-        request: &InFlightRequest,
-        driver: &mut impl Driver,
-    ) -> u32 {
-        self.requests.repeat(user, request.part, driver)
     }
 
     /// The response to a request begins.
@@ -245,42 +219,5 @@ impl Workload {
                 protocol.receive(state, request.is_head, bytes, sink)
             }
         }
-    }
-
-    /// Takes the response to a request.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    #[inline(always)]
-    pub(crate) fn complete(
-        &mut self,
-        user: UserId,
-        request: &InFlightRequest,
-        response: Response,
-    ) -> Result<(), Wrong> {
-        self.requests.complete(user, request, response)
-    }
-
-    /// A request gets no whole response.
-    #[cold]
-    pub(crate) fn lose(&mut self, user: UserId, request: &InFlightRequest) {
-        self.requests.lose(user, request.part);
-    }
-
-    /// A request was not sent because its connection could not be made. Returns the step or target that it would have had.
-    #[cold]
-    pub(crate) fn drop_unsent(&mut self, user: UserId) -> u32 {
-        self.requests.drop_unsent(user)
-    }
-
-    /// Returns what is wrong with a response, in words.
-    #[cold]
-    pub(crate) fn describe(&self, wrong: Wrong) -> String {
-        self.requests.describe(wrong)
-    }
-
-    /// Returns the outcomes of the steps of a scenario and of the targets.
-    pub(crate) fn take_outcomes(&mut self) -> (Vec<StepOutcome>, Vec<StepOutcome>) {
-        self.requests.take_outcomes()
     }
 }

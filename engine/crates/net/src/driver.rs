@@ -47,8 +47,8 @@ pub enum Event<'a> {
         slot: Slot,
         /// The bytes.
         bytes: &'a [u8],
-        /// When the kernel received the last of their packets, in nanoseconds since 1970. `None` without [`Driver::stamp_arrivals`],
-        /// and sometimes with it.
+        /// When the kernel received the last of their packets, in nanoseconds since 1970. `None` without
+        /// [`Driver::stamp_arrivals`], and sometimes with it.
         stamp_unix_ns: Option<u64>,
     },
     /// The peer sends no more. Reported once; the connection stays open until it is closed.
@@ -103,11 +103,11 @@ pub trait Backend: Driver + Sized {
 
 /// Connections: requests to connect and to send go in, events come out.
 ///
-/// The rhythm is `wait`, then `next` until it returns `None`, with `connect`, `send` and `close` in between. The kernel has them all
-/// when `wait` is called again.
+/// The rhythm is `wait`, then `next` until it returns `None`, with `connect`, `send` and `close` in between. The kernel
+/// has them all when `wait` is called again.
 pub trait Driver {
-    /// Whether sends are gathered until `wait`. If so, a write happens at the beginning of `wait` and not in `send`, and `wait` does
-    /// a part of the work.
+    /// Whether sends are gathered until `wait`. If so, a write happens at the beginning of `wait` and not in `send`,
+    /// and `wait` does a part of the work.
     const GATHERS_SENDS: bool;
 
     /// Asks the kernel to stamp the packets of TCP connections that are made from now on.
@@ -122,7 +122,8 @@ pub trait Driver {
     /// Sends a payload. Reports `Failed` if this fails, and nothing otherwise.
     fn send(&mut self, slot: Slot, payload: Payload);
 
-    /// Sends bytes as [`Self::send`] does; they are copied if they must live on. The last send of the slot must be over.
+    /// Sends bytes as [`Self::send`] does; they are copied if they must live on. The last send of the slot must be
+    /// over.
     fn send_once(&mut self, slot: Slot, bytes: &[u8]);
 
     /// Sends bytes behind all unsent ones of the slot. A connection uses either this function or the other two.
@@ -134,8 +135,8 @@ pub trait Driver {
     /// Closes a connection, or the attempt to make one. The slot has no more events until it is used again.
     fn close(&mut self, slot: Slot);
 
-    /// Closes a connection that the peer has promised to close: it stays open until the peer has closed it, so that its port is free
-    /// again, for a tenth of a second at most. The slot is free at once.
+    /// Closes a connection that the peer has promised to close: it stays open until the peer has closed it, so that its
+    /// port is free again, for a tenth of a second at most. The slot is free at once.
     fn close_after_peer(&mut self, slot: Slot);
 
     /// Waits until something happens. Returns whether there may be events.

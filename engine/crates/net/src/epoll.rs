@@ -1,11 +1,11 @@
 //! Readiness dressed as completions: the back end for every Linux.
 //!
-//! Hot path. Rules for a request on an open connection: one `send`, tried at once; one `recv`; a share of one `epoll_wait`.
-//! No `epoll_ctl`, because a connection is registered once, edge-triggered and for both directions; no second `recv` to see
-//! EAGAIN, because one that gave less than it could take has emptied the socket, and whatever comes after it is a new edge
-//! (epoll(7), "Possible pitfalls"). Only the end of a stream may hide behind a short read: its edge says so, and only then the
-//! socket is read again. One receive buffer for all connections of the thread. The kernel's stamps are asked for once for each
-//! connection, and then `recvmsg` takes the place of `recv`.
+//! Hot path. Rules for a request on an open connection: one `send`, tried at once; one `recv`; a share of one
+//! `epoll_wait`. No `epoll_ctl`, because a connection is registered once, edge-triggered and for both directions; no
+//! second `recv` to see EAGAIN, because one that gave less than it could take has emptied the socket, and whatever
+//! comes after it is a new edge (epoll(7), "Possible pitfalls"). Only the end of a stream may hide behind a short read:
+//! its edge says so, and only then the socket is read again. One receive buffer for all connections of the thread. The
+//! kernel's stamps are asked for once for each connection, and then `recvmsg` takes the place of `recv`.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,8 +23,8 @@ use crate::{Backend, Driver, Endpoint, Event, Payload, Slot, Wait};
 
 /// Large enough that most responses come in one piece, small enough to stay in the cache.
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// Successive reads of one connection, 1 MB. So a server that sends faster than the thread decodes cannot keep the thread from its timers
-/// and other connections.
+/// Successive reads of one connection, 1 MB. So a server that sends faster than the thread decodes cannot keep the
+/// thread from its timers and other connections.
 const READS_IN_A_ROW: u32 = 16;
 /// Events taken at once.
 const EVENTS: usize = 256;
@@ -57,7 +57,8 @@ enum Unsent {
     Bytes(Vec<u8>, usize),
 }
 
-/// A place for a connection. The generation tells a connection's events from those of the one before it on the same slot.
+/// A place for a connection. The generation tells a connection's events from those of the one before it on the same
+/// slot.
 #[derive(Debug, Default)]
 struct Place {
     generation: u32,
@@ -76,7 +77,8 @@ pub struct EpollDriver {
     reading: Option<Slot>,
     /// Reads of it in a row.
     reads: u32,
-    /// Sockets that may have more to read and have had their turn, with their generation: the next one is after the next wait.
+    /// Sockets that may have more to read and have had their turn, with their generation: the next one is after the
+    /// next wait.
     later: Vec<(Slot, u32)>,
     /// Those of the turn before, to be read on now.
     resumed: Vec<(Slot, u32)>,
@@ -134,12 +136,7 @@ impl Driver for EpollDriver {
         let data = event_data(slot, place.generation);
         match start_connection(&self.epoll, data, endpoint, self.stamps) {
             Ok(descriptor) => {
-                place.socket = Some(Socket {
-                    descriptor,
-                    state: State::Connecting,
-                    is_ending: false,
-                    unsent: None,
-                });
+                place.socket = Some(Socket { descriptor, state: State::Connecting, is_ending: false, unsent: None });
             }
             Err(errno) => self.failures.push((slot, place.generation, errno)),
         }
@@ -209,8 +206,9 @@ impl Driver for EpollDriver {
         let timeout = match wait {
             _ if self.has_own_work() => timespec(0),
             Wait::Poll => timespec(0),
-            // epoll_wait counts milliseconds, rounded up, and epoll_pwait2 is missing before Linux 5.11 and forbidden in many
-            // containers; ppoll counts nanoseconds everywhere. The epoll set is itself readable when it has events.
+            // epoll_wait counts milliseconds, rounded up, and epoll_pwait2 is missing before Linux 5.11 and forbidden
+            // in many containers; ppoll counts nanoseconds everywhere. The epoll set is itself readable when it has
+            // events.
             Wait::AtMostNs(ns) => {
                 let mut set = [PollFd::new(&self.epoll, PollFlags::IN)];
                 match poll(&mut set, Some(&timespec(ns))) {
@@ -221,11 +219,7 @@ impl Driver for EpollDriver {
             }
             Wait::AboutNs(ns) => timespec(ns),
         };
-        match epoll::wait(
-            &self.epoll,
-            rustix::buffer::spare_capacity(&mut self.events),
-            Some(&timeout),
-        ) {
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => Ok(!self.events.is_empty() || self.has_own_work()),
             Err(errno) => Err(errno.into()),
         }
@@ -239,7 +233,8 @@ impl Driver for EpollDriver {
 }
 
 impl EpollDriver {
-    /// Returns the next completion: of a socket that may have more bytes, of epoll, of a postponed socket, or of a failed send.
+    /// Returns the next completion: of a socket that may have more bytes, of epoll, of a postponed socket, or of a
+    /// failed send.
     #[inline]
     fn advance(&mut self) -> Option<Completion> {
         loop {
@@ -339,8 +334,7 @@ impl EpollDriver {
                 received
             })
         } else {
-            net::recv(&socket.descriptor, &mut self.buffer[..], RecvFlags::empty())
-                .map(|(received, _)| received)
+            net::recv(&socket.descriptor, &mut self.buffer[..], RecvFlags::empty()).map(|(received, _)| received)
         };
         match received {
             Ok(0) => {
@@ -387,9 +381,7 @@ impl EpollDriver {
         let Some(socket) = socket else { return };
         let rest = match &socket.unsent {
             None => return,
-            Some(Unsent::Payload(payload, from)) => {
-                &self.payloads[payload.0 as usize][*from as usize..]
-            }
+            Some(Unsent::Payload(payload, from)) => &self.payloads[payload.0 as usize][*from as usize..],
             Some(Unsent::Bytes(bytes, from)) => &bytes[*from..],
         };
         match net::send(&socket.descriptor, rest, SendFlags::NOSIGNAL) {
@@ -416,12 +408,7 @@ impl EpollDriver {
     }
 }
 
-fn start_connection(
-    epoll: &OwnedFd,
-    data: EventData,
-    endpoint: &Endpoint,
-    stamps: bool,
-) -> Result<OwnedFd, Errno> {
+fn start_connection(epoll: &OwnedFd, data: EventData, endpoint: &Endpoint, stamps: bool) -> Result<OwnedFd, Errno> {
     let descriptor = start_connecting(endpoint, stamps)?;
     // Registered after connecting began: a socket that never did would report a hang-up at once.
     let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;

@@ -1,8 +1,8 @@
 //! Sockets behind one completion-shaped driver: requests to connect and to send go in, events come out.
 //!
-//! The driver knows nothing of HTTP, requests or time; its user knows nothing of readiness, edges or rings. A *slot* is the
-//! user's number of one connection, reused when a connection is replaced. Receiving needs no asking: from the moment a
-//! connection is made until it is closed, whatever comes is reported.
+//! The driver knows nothing of HTTP, requests or time; its user knows nothing of readiness, edges or rings. A *slot* is
+//! the user's number of one connection, reused when a connection is replaced. Receiving needs no asking: from the
+//! moment a connection is made until it is closed, whatever comes is reported.
 
 mod driver;
 mod endpoint;

@@ -1,9 +1,9 @@
 //! Lingering close: connections that the load has given up stay open until their peers have closed them.
 //!
-//! The side of a TCP connection that closes first keeps its pair of addresses and ports for a minute (TIME_WAIT; RFC 9293, section
-//! 3.6.1). Off loopback Linux makes no connection with such a pair, and a client has 28,000 ports for a server. A client that closes
-//! first some 500 times a second has none left after a minute, and long before that each `connect` searches most of them. A server
-//! has no such limit: a newer connection replaces one in TIME_WAIT.
+//! The side of a TCP connection that closes first keeps its pair of addresses and ports for a minute (TIME_WAIT; RFC
+//! 9293, section 3.6.1). Off loopback Linux makes no connection with such a pair, and a client has 28,000 ports for a
+//! server. A client that closes first some 500 times a second has none left after a minute, and long before that each
+//! `connect` searches most of them. A server has no such limit: a newer connection replaces one in TIME_WAIT.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;

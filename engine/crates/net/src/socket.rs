@@ -38,8 +38,8 @@ pub(crate) fn start_connecting(endpoint: &Endpoint, stamps: bool) -> Result<Owne
     }
 }
 
-/// Why connecting failed, of a socket that reports an error or a hang-up; nothing if it was connected and broke since: only what
-/// was connected can be reset, and writing to it will tell.
+/// Why connecting failed, of a socket that reports an error or a hang-up; nothing if it was connected and broke since:
+/// only what was connected can be reset, and writing to it will tell.
 pub(crate) fn connect_error(descriptor: &OwnedFd) -> Option<Errno> {
     match sockopt::socket_error(descriptor) {
         Ok(Ok(()) | Err(Errno::CONNRESET | Errno::PIPE)) => None,

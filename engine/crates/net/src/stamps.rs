@@ -1,7 +1,7 @@
 //! The kernel's stamps of received packets, which arrive as control messages beside the bytes.
 //!
-//! Words: a *stamp* is the time of day (CLOCK_REALTIME) at which the kernel took a packet from the network, before TCP saw it. TCP
-//! reports the stamp of the last packet of which a read had bytes. A read of a stream's end has none.
+//! Words: a *stamp* is the time of day (CLOCK_REALTIME) at which the kernel took a packet from the network, before TCP
+//! saw it. TCP reports the stamp of the last packet of which a read had bytes. A read of a stream's end has none.
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use crate::message::receive_message;
 use weir_sys::socket::stamp_received_packets;
 
-/// Space for the one message of control that is asked for: its head and three times, of which the first is the kernel's own, the
-/// second unused and the third a network card's.
+/// Space for the one message of control that is asked for: its head and three times, of which the first is the kernel's
+/// own, the second unused and the third a network card's.
 pub(crate) const CONTROL_BYTES: usize = HEAD_BYTES + STAMP_BYTES;
 /// The head of a message of control: its length with the head, the protocol it is of, and its type.
 const HEAD_BYTES: usize = size_of::<usize>() + 2 * size_of::<i32>();
@@ -21,8 +21,8 @@ const STAMP_BYTES: usize = 3 * 2 * size_of::<i64>();
 /// How long a kernel that was asked to stamp is given to begin with it: some do it when they find the time.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Keeps the kernel stamping, whatever sockets come and go: each first socket that asks for it, and each last one that is closed,
-/// would have it switched on and off for the whole machine, and packets in between without a stamp.
+/// Keeps the kernel stamping, whatever sockets come and go: each first socket that asks for it, and each last one that
+/// is closed, would have it switched on and off for the whole machine, and packets in between without a stamp.
 #[derive(Debug)]
 pub struct Stamping {
     _asking: TcpStream,

@@ -1,8 +1,8 @@
 //! io_uring: the fast back end, where the kernel and the container allow it (Linux 6.1 and later).
 //!
-//! Hot path. Rules for a request on an open connection: no system call of its own. The next wait submits all gathered sends, and returns
-//! all responses that have come. Each connection requests receiving once; the kernel then fills buffers that all connections share. A
-//! successful send is not reported.
+//! Hot path. Rules for a request on an open connection: no system call of its own. The next wait submits all gathered
+//! sends, and returns all responses that have come. Each connection requests receiving once; the kernel then fills
+//! buffers that all connections share. A successful send is not reported.
 
 mod ring;
 
@@ -47,7 +47,8 @@ struct Socket {
     sends_owned: bool,
 }
 
-/// A place for a connection. The generation tells a connection's completions from those of the one before it on the same slot.
+/// A place for a connection. The generation tells a connection's completions from those of the one before it on the
+/// same slot.
 #[derive(Debug, Default)]
 struct Place {
     generation: u32,
@@ -59,8 +60,9 @@ pub struct UringDriver {
     ring: Ring,
     places: Vec<Place>,
     payloads: Vec<&'static [u8]>,
-    /// Memory for the bytes of one request, by slot, up to the highest slot that has sent any. Cells, because the kernel may still read
-    /// the last request: a response can come before the kernel has taken its request, and then the connection is closed.
+    /// Memory for the bytes of one request, by slot, up to the highest slot that has sent any. Cells, because the
+    /// kernel may still read the last request: a response can come before the kernel has taken its request, and then
+    /// the connection is closed.
     once: Vec<&'static [Cell<u8>]>,
     /// Descriptors that unsubmitted entries may name. They are closed after the next submission.
     closing: Vec<OwnedFd>,
@@ -110,10 +112,7 @@ impl Driver for UringDriver {
         place.generation = next_generation(place.generation);
         match start_connecting(endpoint, self.stamps) {
             Ok(descriptor) => {
-                self.ring.when_writable(
-                    descriptor.as_fd(),
-                    tag(Operation::Connect, slot, place.generation),
-                );
+                self.ring.when_writable(descriptor.as_fd(), tag(Operation::Connect, slot, place.generation));
                 place.socket = Some(Socket {
                     descriptor,
                     has_ended: false,
@@ -150,7 +149,8 @@ impl Driver for UringDriver {
         }
         let memory = &mut self.once[slot as usize];
         if memory.len() < bytes.len() {
-            // The old buffer is leaked: the kernel may still read it. Doubling bounds the leak by the size of the new one.
+            // The old buffer is leaked: the kernel may still read it. Doubling bounds the leak by the size of the new
+            // one.
             let length = bytes.len().next_power_of_two().max(512);
             *memory = Vec::leak(vec![Cell::new(0); length]);
         }
@@ -365,9 +365,7 @@ impl UringDriver {
 }
 
 fn send_owned(ring: &mut Ring, socket: &Socket, slot: Slot, generation: u32, bytes: &[u8]) {
-    ring.send_owned(socket.descriptor.as_fd(), bytes, generation, |number| {
-        tag(Operation::SendOwned, slot, number)
-    });
+    ring.send_owned(socket.descriptor.as_fd(), bytes, generation, |number| tag(Operation::SendOwned, slot, number));
 }
 
 fn next_generation(generation: u32) -> u32 {
@@ -406,12 +404,7 @@ mod tests {
         (listener, endpoint, UringDriver::new(2).unwrap())
     }
 
-    fn connect(
-        driver: &mut UringDriver,
-        slot: Slot,
-        listener: &TcpListener,
-        endpoint: &Endpoint,
-    ) -> TcpStream {
+    fn connect(driver: &mut UringDriver, slot: Slot, listener: &TcpListener, endpoint: &Endpoint) -> TcpStream {
         driver.connect(slot, endpoint);
         loop {
             match driver.next() {
@@ -484,9 +477,7 @@ mod tests {
     #[test]
     fn submissions_that_the_kernel_refuses_for_good_end_in_an_error() {
         let busy = std::iter::repeat_n(Some(Errno::BUSY), 2000);
-        for (faults, expected) in
-            [(vec![Some(Errno::INVAL)], Errno::INVAL), (busy.collect(), Errno::AGAIN)]
-        {
+        for (faults, expected) in [(vec![Some(Errno::INVAL)], Errno::INVAL), (busy.collect(), Errno::AGAIN)] {
             let (listener, endpoint, mut driver) = start();
             let _server = connect(&mut driver, 0, &listener, &endpoint);
             driver.ring.faults = faults.into();
@@ -506,9 +497,6 @@ mod tests {
         driver.send_once(0, &vec![0; MAX_SEND_BYTES + 1]);
         driver.wait(Wait::Poll).unwrap();
         let failed = driver.next();
-        assert!(
-            matches!(failed, Some(Event::Failed { slot: 0, errno: Errno::MSGSIZE, .. })),
-            "{failed:?}"
-        );
+        assert!(matches!(failed, Some(Event::Failed { slot: 0, errno: Errno::MSGSIZE, .. })), "{failed:?}");
     }
 }

@@ -6,8 +6,7 @@ use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use weir_net::{
-    Backend, Driver, Endpoint, EpollDriver, Errno, Event, MAX_LINGERING, Payload, Slot, Stamping,
-    UringDriver, Wait,
+    Backend, Driver, Endpoint, EpollDriver, Errno, Event, MAX_LINGERING, Payload, Slot, Stamping, UringDriver, Wait,
 };
 
 const A_WHILE: Wait = Wait::AtMostNs(5_000_000_000);
@@ -172,7 +171,8 @@ fn much_more_than_a_buffer_arrives_whole<D: Backend>() {
     sending.join().unwrap();
 }
 
-/// Each of many connections has more to say than all receive buffers hold: receiving ends for want of buffers, and goes on.
+/// Each of many connections has more to say than all receive buffers hold: receiving ends for want of buffers, and goes
+/// on.
 fn every_connection_is_heard_when_the_buffers_run_out<D: Backend>() {
     const CONNECTIONS: usize = 200;
     const BYTES: usize = 128 * 1024;

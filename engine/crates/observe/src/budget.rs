@@ -21,10 +21,10 @@ pub type Limits = BTreeSet<&'static str>;
 pub const WITHOUT_SYSCALL: &str = "The states of threads come from the kernel's functions (wchan), because syscall is not readable. Sleeps by poll \
     count as event waits. Reads of files, pipes and sockets are harder to distinguish.";
 /// A process belongs to another user.
-pub const FOREIGN_PROCESS: &str = "The memory, bytes and thread states of some processes are not readable: they belong to another user.";
+pub const FOREIGN_PROCESS: &str =
+    "The memory, bytes and thread states of some processes are not readable: they belong to another user.";
 /// The kernel has no CONFIG_SCHED_INFO.
-pub const WITHOUT_SCHEDSTAT: &str =
-    "The kernel keeps no schedstat: the states of threads are unknown.";
+pub const WITHOUT_SCHEDSTAT: &str = "The kernel keeps no schedstat: the states of threads are unknown.";
 
 /// The extent of a sweep, beyond CPU time, faults, processes, threads and resident memory.
 #[derive(Clone, Copy)]
@@ -39,8 +39,8 @@ pub struct Depth {
     pub full: bool,
 }
 
-/// Above this number of threads a process has its sums read once a second. The kernel adds them up without a break, 0.15 to 0.3 us per
-/// thread, and may delay a send that long.
+/// Above this number of threads a process has its sums read once a second. The kernel adds them up without a break,
+/// 0.15 to 0.3 us per thread, and may delay a send that long.
 const SUMS_THREADS: u64 = 500;
 /// The same limit if a control group sums the CPU time. The sums then hold only the faults and the parent.
 const SUMS_THREADS_WITH_CGROUP: u64 = 50;
@@ -155,21 +155,14 @@ mod tests {
             let mut counts = [50, 51, 200, 201, 500, 501, 9999].into_iter().rev();
             counts.find(|&threads| depth.reads_sums(threads, has_cgroup_cpu))
         };
-        assert_eq!(
-            [usual, slow, full].map(|depth| most(depth, true)),
-            [Some(50), Some(200), Some(9999)]
-        );
-        assert_eq!(
-            [usual, slow, full].map(|depth| most(depth, false)),
-            [Some(500), Some(9999), Some(9999)]
-        );
+        assert_eq!([usual, slow, full].map(|depth| most(depth, true)), [Some(50), Some(200), Some(9999)]);
+        assert_eq!([usual, slow, full].map(|depth| most(depth, false)), [Some(500), Some(9999), Some(9999)]);
     }
 
     #[test]
     fn cost_stays_within_the_cpu_share() {
         let period = Duration::from_millis(100);
-        let cost_of =
-            |threads: u64, phase: SamplingPhase| Duration::from_micros(4 * threads / phase.count);
+        let cost_of = |threads: u64, phase: SamplingPhase| Duration::from_micros(4 * threads / phase.count);
         for (threads, max_share) in [(20, 0.01), (300, 0.01), (3000, 0.031)] {
             let mut budget = ThreadBudget::new();
             for _ in 0..100 {

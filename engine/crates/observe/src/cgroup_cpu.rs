@@ -1,7 +1,8 @@
 //! The CPU time of a control group, which the kernel keeps as one running sum.
 //!
-//! For a process the kernel adds up all threads at each read, without a break. A control group's sum costs nothing to read. If the group
-//! holds one tree only, its sum is the tree's CPU time. It includes children that the kernel reaped itself.
+//! For a process the kernel adds up all threads at each read, without a break. A control group's sum costs nothing to
+//! read. If the group holds one tree only, its sum is the tree's CPU time. It includes children that the kernel reaped
+//! itself.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -24,7 +24,8 @@ impl Counters {
         }
     }
 
-    /// Returns the usage of a process without its children. `io` includes the children: the kernel keeps one sum for both.
+    /// Returns the usage of a process without its children. `io` includes the children: the kernel keeps one sum for
+    /// both.
     pub fn from_process(stat: &ProcessStat, io: ProcessIo) -> Self {
         Self {
             user_ticks: stat.user_ticks,

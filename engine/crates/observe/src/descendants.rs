@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::parse;
 
-/// Returns all descendants of this process, except `except` and their descendants. Includes zombies, which the caller may have to reap.
-/// Returns an empty list if /proc is not readable.
+/// Returns all descendants of this process, except `except` and their descendants. Includes zombies, which the caller
+/// may have to reap. Returns an empty list if /proc is not readable.
 pub fn own_descendants(except: &[i32]) -> Vec<i32> {
     let root = rustix::process::getpid().as_raw_nonzero().get();
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();

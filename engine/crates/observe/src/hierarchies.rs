@@ -40,8 +40,8 @@ pub fn unescape(field: &str) -> PathBuf {
     PathBuf::from(spaces.replace("\\012", "\n").replace("\\134", "\\"))
 }
 
-/// Returns a process's group in a hierarchy from its `/proc/PID/cgroup`: `4:memory:/one` for a controller of version 1, `0::/one` for
-/// version 2 (no controller).
+/// Returns a process's group in a hierarchy from its `/proc/PID/cgroup`: `4:memory:/one` for a controller of version 1,
+/// `0::/one` for version 2 (no controller).
 pub fn own_group<'a>(cgroup: &'a str, controller: Option<&str>) -> Option<&'a Path> {
     cgroup.lines().find_map(|line| {
         let (number, rest) = line.split_once(':')?;
@@ -85,20 +85,14 @@ mod tests {
         31 30 0:27 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
         34 30 0:30 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
         40 30 0:36 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
-    const CONTAINER: &str = "612 600 0:31 /docker/ab12 /sys/fs/cgroup/my\\040groups ro,nosuid - cgroup2 cgroup rw,nsdelegate\n";
+    const CONTAINER: &str =
+        "612 600 0:31 /docker/ab12 /sys/fs/cgroup/my\\040groups ro,nosuid - cgroup2 cgroup rw,nsdelegate\n";
 
     #[test]
     fn hybrid_mounts_parse() {
         let found = mounts(HYBRID);
         let points: Vec<_> = found.iter().map(|mount| mount.point.to_str()).collect();
-        assert_eq!(
-            points,
-            [
-                Some("/sys/fs/cgroup/cpu"),
-                Some("/sys/fs/cgroup/memory"),
-                Some("/sys/fs/cgroup/unified")
-            ]
-        );
+        assert_eq!(points, [Some("/sys/fs/cgroup/cpu"), Some("/sys/fs/cgroup/memory"), Some("/sys/fs/cgroup/unified")]);
         let first = found[0].controllers.as_ref().map(|names| names.join(" "));
         assert_eq!(first.as_deref(), Some("rw cpu cpuacct"));
         assert_eq!(found[2].controllers, None);

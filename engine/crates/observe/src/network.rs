@@ -6,8 +6,8 @@ use crate::parse;
 use crate::procfs::Procfs;
 use crate::sample::{Network, Sockets};
 
-/// One network namespace. Its `net/netstat` stays open, because the first read of an open file takes twice as long as later ones: the kernel
-/// writes the text again into a larger buffer.
+/// One network namespace. Its `net/netstat` stays open, because the first read of an open file takes twice as long as
+/// later ones: the kernel writes the text again into a larger buffer.
 ///
 /// This value keeps the namespace and its veth pair alive.
 pub struct OpenNetwork {
@@ -50,16 +50,14 @@ impl OpenNetwork {
 
 /// Returns a value of a table with two lines: `Table: name name …` and `Table: value value …`.
 fn table_value(text: &[u8], table: &[u8], name: &[u8]) -> Option<u64> {
-    let mut lines =
-        text.split(|&byte| byte == b'\n').filter(|line| parse::words(line).next() == Some(table));
+    let mut lines = text.split(|&byte| byte == b'\n').filter(|line| parse::words(line).next() == Some(table));
     let index = parse::words(lines.next()?).position(|word| word == name)?;
     parse::number(parse::words(lines.next()?).nth(index)?)
 }
 
 /// Adds the line `TCP: inuse 4 orphan 0 tw 0 alloc 5 mem 0` of IPv4, or `TCP6: inuse 1` of IPv6.
 fn add_sockets(text: &[u8], sockets: &mut Sockets) {
-    for (_, value) in parse::keyed_lines(text).filter(|(name, _)| matches!(*name, b"TCP" | b"TCP6"))
-    {
+    for (_, value) in parse::keyed_lines(text).filter(|(name, _)| matches!(*name, b"TCP" | b"TCP6")) {
         let mut words = parse::words(value);
         while let (Some(name), Some(count)) = (words.next(), words.next()) {
             let count = parse::number(count).unwrap_or(0);
@@ -97,8 +95,7 @@ mod tests {
 
     #[test]
     fn table_value_is_below_its_name() {
-        let text =
-            b"TcpExt: A ListenOverflows ListenDrops\nTcpExt: 1 7 9\nIpExt: ListenDrops\nIpExt: 3\n";
+        let text = b"TcpExt: A ListenOverflows ListenDrops\nTcpExt: 1 7 9\nIpExt: ListenDrops\nIpExt: 3\n";
         assert_eq!(table_value(text, b"TcpExt:", b"ListenOverflows"), Some(7));
         assert_eq!(table_value(text, b"IpExt:", b"ListenDrops"), Some(3));
         assert_eq!(table_value(text, b"TcpExt:", b"Missing"), None);
@@ -108,10 +105,7 @@ mod tests {
     #[test]
     fn sockets_of_ipv4_and_ipv6_add_up() {
         let mut sockets = Sockets::default();
-        add_sockets(
-            b"sockets: used 9\nTCP: inuse 4 orphan 1 tw 2 alloc 5 mem 0\nUDP: inuse 8 mem 0\n",
-            &mut sockets,
-        );
+        add_sockets(b"sockets: used 9\nTCP: inuse 4 orphan 1 tw 2 alloc 5 mem 0\nUDP: inuse 8 mem 0\n", &mut sockets);
         add_sockets(b"TCP6: inuse 3\nUDP6: inuse 8\n", &mut sockets);
         let expected = Sockets { established: 0, time_wait: 2, orphaned: 1, in_use: 7 };
         assert_eq!(sockets, expected);

@@ -84,13 +84,7 @@ impl Observer {
     }
 
     /// Adds the tree below `root`. `counts_root`: whether the group includes `root` itself.
-    pub fn add_tree(
-        &mut self,
-        name: &str,
-        tier: &str,
-        root: i32,
-        counts_root: bool,
-    ) -> Result<(), Error> {
+    pub fn add_tree(&mut self, name: &str, tier: &str, root: i32, counts_root: bool) -> Result<(), Error> {
         if !Path::new(&format!("{PROC}/{root}/stat")).exists() {
             return Err(Error::NoSuchProcess(root));
         }
@@ -99,7 +93,8 @@ impl Observer {
         Ok(())
     }
 
-    /// Adds the PID namespace of `init`, without the init itself. The observer reads the procfs inside, which shows no other processes.
+    /// Adds the PID namespace of `init`, without the init itself. The observer reads the procfs inside, which shows no
+    /// other processes.
     pub fn add_namespace(&mut self, name: &str, tier: &str, init: i32) -> Result<(), Error> {
         let procfs = Procfs::open_at(&format!("{PROC}/{init}/root{PROC}"))?;
         let tree = Tree::new(name.to_owned(), tier.to_owned(), 1, false);
@@ -200,12 +195,7 @@ impl Observer {
         if slow {
             self.slow_due = now + SLOW_PERIOD;
         }
-        Depth {
-            threads: !self.limits.contains(WITHOUT_SCHEDSTAT),
-            slow,
-            memory: reading != Reading::Usual,
-            full,
-        }
+        Depth { threads: !self.limits.contains(WITHOUT_SCHEDSTAT), slow, memory: reading != Reading::Usual, full }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Parsers for the texts of /proc, without I/O. Formats: proc_pid_stat(5), proc_stat(5), proc_pid_smaps(5), proc_pid_status(5),
-//! proc_pid_io(5), and the kernel's Documentation/scheduler/sched-stats.rst for schedstat.
+//! Parsers for the texts of /proc, without I/O. Formats: proc_pid_stat(5), proc_stat(5), proc_pid_smaps(5),
+//! proc_pid_status(5), proc_pid_io(5), and the kernel's Documentation/scheduler/sched-stats.rst for schedstat.
 
 /// The used fields of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,8 @@ pub struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// Returns whether the process has ended and is not reaped yet. A leader that ended before its threads also shows `Z`, but has threads.
+    /// Returns whether the process has ended and is not reaped yet. A leader that ended before its threads also shows
+    /// `Z`, but has threads.
     pub fn is_zombie(&self) -> bool {
         matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
@@ -78,11 +79,7 @@ pub struct Schedstat {
 /// Parses a `schedstat`.
 pub fn schedstat(text: &[u8]) -> Option<Schedstat> {
     let mut fields = words(text);
-    Some(Schedstat {
-        run_ns: number(fields.next()?)?,
-        wait_ns: number(fields.next()?)?,
-        runs: number(fields.next()?)?,
-    })
+    Some(Schedstat { run_ns: number(fields.next()?)?, wait_ns: number(fields.next()?)?, runs: number(fields.next()?)? })
 }
 
 /// The used fields of `/proc/PID/io`, in bytes. They include reaped children.
@@ -137,17 +134,15 @@ pub type CpuTicks = [u64; 8];
 /// Parses the lines of single CPUs in `/proc/stat`.
 pub fn cpu_lines(text: &[u8]) -> impl Iterator<Item = (u32, CpuTicks)> {
     // All `cpu` lines come first. The interrupt counters after them are long.
-    text.split(|&byte| byte == b'\n').take_while(|line| line.starts_with(b"cpu")).filter_map(
-        |line| {
-            let mut fields = line[3..].split(|&byte| byte == b' ');
-            let cpu = u32::try_from(number(fields.next()?)?).ok()?;
-            let mut ticks = CpuTicks::default();
-            for (tick, field) in ticks.iter_mut().zip(fields) {
-                *tick = number(field)?;
-            }
-            Some((cpu, ticks))
-        },
-    )
+    text.split(|&byte| byte == b'\n').take_while(|line| line.starts_with(b"cpu")).filter_map(|line| {
+        let mut fields = line[3..].split(|&byte| byte == b' ');
+        let cpu = u32::try_from(number(fields.next()?)?).ok()?;
+        let mut ticks = CpuTicks::default();
+        for (tick, field) in ticks.iter_mut().zip(fields) {
+            *tick = number(field)?;
+        }
+        Some((cpu, ticks))
+    })
 }
 
 /// The used fields of `/proc/PID/smaps_rollup`.
@@ -243,8 +238,7 @@ mod tests {
     #[test]
     fn memory_is_in_bytes() {
         let text = b"55d0-7ffc ---p 00000000 00:00 0    [rollup]\nRss:  900 kB\nPss:  500 kB\nPss_Dirty: 9 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty:  4 kB\nSwap:  2 kB\nSwapPss: 7 kB\n";
-        let expected =
-            Memory { pss_bytes: 500 * 1024, private_bytes: 7 * 1024, swap_bytes: 2 * 1024 };
+        let expected = Memory { pss_bytes: 500 * 1024, private_bytes: 7 * 1024, swap_bytes: 2 * 1024 };
         assert_eq!(memory_rollup(text), expected);
     }
 

@@ -59,8 +59,8 @@ impl Pools {
     }
 }
 
-/// Removes the numbers from a thread's name: those at its end, and those that are whole words. Digits within a word stay, so the JVM's
-/// compilers C1 and C2 are two pools.
+/// Removes the numbers from a thread's name: those at its end, and those that are whole words. Digits within a word
+/// stay, so the JVM's compilers C1 and C2 are two pools.
 fn pool_name(thread_name: &str) -> String {
     let parts = thread_name.split_inclusive(|sign: char| !sign.is_alphanumeric());
     let mut name = String::new();
@@ -72,9 +72,8 @@ fn pool_name(thread_name: &str) -> String {
         }
     }
     let separator = |sign: char| !sign.is_alphanumeric() && sign != ')' && sign != ']';
-    let name = name
-        .trim_end_matches(|sign: char| sign.is_ascii_digit() || separator(sign))
-        .trim_start_matches(separator);
+    let name =
+        name.trim_end_matches(|sign: char| sign.is_ascii_digit() || separator(sign)).trim_start_matches(separator);
     if name.is_empty() { thread_name.to_owned() } else { name.to_owned() }
 }
 

@@ -9,8 +9,8 @@ use crate::parse::{self, Memory, ProcessIo, ProcessStat};
 use crate::procfs::Procfs;
 use crate::threads::Threads;
 
-/// A process of an observed tree. Its `stat` stays open. Reading the descriptor fails after the process has ended, also if its PID is
-/// used again.
+/// A process of an observed tree. Its `stat` stays open. Reading the descriptor fails after the process has ended, also
+/// if its PID is used again.
 pub struct ObservedProcess {
     pub pid: i32,
     /// Index of the tree in [`ProcfsTrees`](crate::procfs_trees::ProcfsTrees).
@@ -58,7 +58,8 @@ impl ObservedProcess {
         }
     }
 
-    /// Reads the number of threads and the resident memory, which need no sums over the threads. Returns false if the process has ended.
+    /// Reads the number of threads and the resident memory, which need no sums over the threads. Returns false if the
+    /// process has ended.
     pub fn read_without_sums(&mut self, procfs: &mut Procfs) -> bool {
         let threads = procfs.subfolders(format_args!("{}/task", self.pid));
         let memory = procfs.read(format_args!("{}/statm", self.pid));

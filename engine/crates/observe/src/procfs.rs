@@ -14,8 +14,8 @@ use crate::{Error, parse};
 const TEXT_BYTES: usize = 16 * 1024;
 /// Size of the buffer for a part of a folder: about twenty entries.
 const LISTING_BYTES: usize = 512;
-/// After this time the observer yields its CPU to other threads, such as a load generator on the same CPU. A non-preemptive kernel delays
-/// a send by this time and the longest single read.
+/// After this time the observer yields its CPU to other threads, such as a load generator on the same CPU. A
+/// non-preemptive kernel delays a send by this time and the longest single read.
 const SLICE: Duration = Duration::from_micros(20);
 
 /// One mounted /proc.
@@ -33,12 +33,7 @@ impl Procfs {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
         let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())
             .map_err(|error| Error::Unreadable(path.to_owned(), error.into()))?;
-        Ok(Self {
-            directory,
-            path: String::new(),
-            text: vec![0; TEXT_BYTES],
-            last_yield: Instant::now(),
-        })
+        Ok(Self { directory, path: String::new(), text: vec![0; TEXT_BYTES], last_yield: Instant::now() })
     }
 
     /// Opens a file, `17/stat` for example.
@@ -88,8 +83,8 @@ impl Procfs {
         Ok((found.st_nlink as u64).saturating_sub(2))
     }
 
-    /// Returns the newest PID of this process's PID namespace, including threads. As long as it stays the same, no process or thread was
-    /// created in this namespace or those below.
+    /// Returns the newest PID of this process's PID namespace, including threads. As long as it stays the same, no
+    /// process or thread was created in this namespace or those below.
     pub fn newest_pid(&mut self) -> Option<u64> {
         let text = self.read(format_args!("loadavg")).ok()?;
         parse::number(parse::words(text).last()?)
@@ -126,11 +121,7 @@ fn yield_cpu_if_due(last_yield: &mut Instant) {
     }
 }
 
-fn numbers_in(
-    folder: &OwnedFd,
-    numbers: &mut Vec<i32>,
-    last_yield: &mut Instant,
-) -> Result<(), Errno> {
+fn numbers_in(folder: &OwnedFd, numbers: &mut Vec<i32>, last_yield: &mut Instant) -> Result<(), Errno> {
     numbers.clear();
     let mut buffer = [MaybeUninit::uninit(); LISTING_BYTES];
     let mut entries = RawDir::new(folder, &mut buffer);

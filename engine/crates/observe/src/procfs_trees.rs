@@ -1,12 +1,13 @@
 //! The process trees in one procfs.
 //!
-//! **Double counting.** When a parent reaps a child, the child's usage moves to the parent's counters. A sweep reads the two at different
-//! times, always the parent before the child. So a child reaped in between is missing from one sweep instead of counted twice. The totals
-//! never fall, and show the child in the next sweep. Orphans keep this order, because an ancestor adopts them.
+//! **Double counting.** When a parent reaps a child, the child's usage moves to the parent's counters. A sweep reads
+//! the two at different times, always the parent before the child. So a child reaped in between is missing from one
+//! sweep instead of counted twice. The totals never fall, and show the child in the next sweep. Orphans keep this
+//! order, because an ancestor adopts them.
 //!
-//! **Cost.** A sweep lists the procfs only if the newest PID has changed. The kernel takes 0.1 us per thread for this, without a break. Then
-//! the sweep reads one open file per process and thread. It opens files only for new PIDs and for the slow values. It allocates little
-//! unless processes start or end.
+//! **Cost.** A sweep lists the procfs only if the newest PID has changed. The kernel takes 0.1 us per thread for this,
+//! without a break. Then the sweep reads one open file per process and thread. It opens files only for new PIDs and for
+//! the slow values. It allocates little unless processes start or end.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -25,8 +26,8 @@ use crate::tree::{Extras, Tree};
 
 /// Maximum number of threads whose context switches one sweep reads, at 14 us each. The next sweep reads further ones.
 const MAX_SWITCH_READS: u64 = 100;
-/// Resident memory above which only full samples, outside of a load, read a process's proportional memory. The kernel walks the page
-/// tables for 3 to 4 ms per GiB, and may delay other threads of this CPU.
+/// Resident memory above which only full samples, outside of a load, read a process's proportional memory. The kernel
+/// walks the page tables for 3 to 4 ms per GiB, and may delay other threads of this CPU.
 const EXPENSIVE_MEMORY_BYTES: u64 = 256 << 20;
 
 /// The shared state of one sweep over all procfs.
@@ -168,7 +169,8 @@ impl ProcfsTrees {
             }
             unknown.extend(ObservedProcess::open(&mut self.procfs, pid));
         }
-        // After a wraparound of PIDs, a parent may have a higher PID than its child. So repeat until no process finds a tree.
+        // After a wraparound of PIDs, a parent may have a higher PID than its child. So repeat until no process finds a
+        // tree.
         loop {
             let before = unknown.len();
             let mut remaining = Vec::new();
@@ -214,8 +216,7 @@ impl ProcfsTrees {
 
     /// Reads every process again, parents first, and drops those that have ended.
     fn read_processes(&mut self, sweep: &mut Sweep<'_>) {
-        let (trees, process_pids, procfs) =
-            (&mut self.trees, &mut self.process_pids, &mut self.procfs);
+        let (trees, process_pids, procfs) = (&mut self.trees, &mut self.process_pids, &mut self.procfs);
         self.processes.retain_mut(|process| {
             let has_cgroup_cpu = trees[process.tree].cgroup_cpu.is_some();
             let is_alive = match sweep.depth.reads_sums(process.stat.threads, has_cgroup_cpu) {
@@ -317,7 +318,8 @@ impl ProcfsTrees {
         extras
     }
 
-    /// Sums the proportional memory. Returns `None` if that of any process is not permitted or too expensive: the sum would be too small.
+    /// Sums the proportional memory. Returns `None` if that of any process is not permitted or too expensive: the sum
+    /// would be too small.
     fn memory(&mut self, index: usize, sweep: &mut Sweep<'_>) -> Option<Memory> {
         let tree = &self.trees[index];
         let mut sum = Memory::default();

@@ -28,7 +28,8 @@ pub struct Sample {
     pub limits: BTreeSet<&'static str>,
 }
 
-/// One process tree. Counters are cumulative and never fall. Values that are read once a second are repeated in between.
+/// One process tree. Counters are cumulative and never fall. Values that are read once a second are repeated in
+/// between.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Group {
     /// Name of the started process, or its PID.
@@ -43,7 +44,8 @@ pub struct Group {
     pub cpu_user_s: f64,
     /// CPU time in the kernel, ended children included.
     pub cpu_system_s: f64,
-    /// Resident memory; a page shared between processes counts once per process. The kernel's count may be late by some hundred KiB.
+    /// Resident memory; a page shared between processes counts once per process. The kernel's count may be late by some
+    /// hundred KiB.
     pub rss_bytes: u64,
     /// Page faults without a read from disk, ended children included. Null: not read in this sample.
     pub minor_faults: Option<u64>,
@@ -79,7 +81,8 @@ pub struct Group {
     pub threads_by_state: Option<Vec<PoolTimes>>,
 }
 
-/// A pool: threads with the same name apart from numbers. Seconds of thread time by state, since the start of the observation.
+/// A pool: threads with the same name apart from numbers. Seconds of thread time by state, since the start of the
+/// observation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PoolTimes {
     /// Common name of the threads.

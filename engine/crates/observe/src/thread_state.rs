@@ -1,6 +1,7 @@
 //! The state of a thread, from the texts of `/proc/PID/task/TID/syscall` and `wchan`, without I/O.
 //!
-//! A poll or select of a single socket counts as an event wait: its descriptors are in the process's memory, which the observer does not read.
+//! A poll or select of a single socket counts as an event wait: its descriptors are in the process's memory, which the
+//! observer does not read.
 
 use libc::c_long;
 
@@ -121,8 +122,8 @@ pub fn parse_syscall(text: &[u8]) -> Activity {
     }
 }
 
-/// Parts of the names of kernel functions in which threads sleep, for processes whose `syscall` is not readable. The first match counts.
-/// The names do not show whether poll and select have descriptors.
+/// Parts of the names of kernel functions in which threads sleep, for processes whose `syscall` is not readable. The
+/// first match counts. The names do not show whether poll and select have descriptors.
 const WAITING_IN: &[(&str, ThreadState)] = &[
     ("futex", ThreadState::Lock),
     ("ep_poll", ThreadState::EventWait),

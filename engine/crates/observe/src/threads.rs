@@ -1,12 +1,13 @@
 //! The threads of one process, and the times of their states.
 //!
-//! **Exact**: time on a CPU and time ready to run are differences of `schedstat`. **Sampled**: the remaining time between two sweeps counts
-//! for the state in which the sweep found the thread. A running thread keeps its remaining time until a sweep finds it waiting. The kernel
-//! counts time on a CPU some milliseconds late. So the remainder carries over with its sign, which prevents double counting.
+//! **Exact**: time on a CPU and time ready to run are differences of `schedstat`. **Sampled**: the remaining time
+//! between two sweeps counts for the state in which the sweep found the thread. A running thread keeps its remaining
+//! time until a sweep finds it waiting. The kernel counts time on a CPU some milliseconds late. So the remainder
+//! carries over with its sign, which prevents double counting.
 //!
-//! **Cost**: a sweep reads one open file per thread of its phase, which takes 1 to 3 us with cold caches. It reads `syscall` only if
-//! schedstat has changed, because a thread that did not run has the same state. It lists the threads only after their number has changed
-//! or a thread has ended.
+//! **Cost**: a sweep reads one open file per thread of its phase, which takes 1 to 3 us with cold caches. It reads
+//! `syscall` only if schedstat has changed, because a thread that did not run has the same state. It lists the threads
+//! only after their number has changed or a thread has ended.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -125,15 +126,9 @@ impl Threads {
         }
     }
 
-    /// Adds the context switches since the last read, of the threads in `phase` (`None`: of all). The `status` of a process has those of its
-    /// first thread only.
-    pub fn add_switches(
-        &mut self,
-        pid: i32,
-        phase: Option<SamplingPhase>,
-        procfs: &mut Procfs,
-        total: &mut Switches,
-    ) {
+    /// Adds the context switches since the last read, of the threads in `phase` (`None`: of all). The `status` of a
+    /// process has those of its first thread only.
+    pub fn add_switches(&mut self, pid: i32, phase: Option<SamplingPhase>, procfs: &mut Procfs, total: &mut Switches) {
         for thread in &mut self.threads {
             if !thread.needs_switches || phase.is_some_and(|phase| !phase.includes(thread.id)) {
                 continue;
@@ -177,12 +172,7 @@ impl Threads {
 
 impl Thread {
     /// Opens a thread at its first read. Returns `None` if it has ended.
-    fn open(
-        pid: i32,
-        id: i32,
-        counts_from_birth: bool,
-        sweep: &mut ThreadSweep<'_>,
-    ) -> Option<Self> {
+    fn open(pid: i32, id: i32, counts_from_birth: bool, sweep: &mut ThreadSweep<'_>) -> Option<Self> {
         let pool = read_pool(pid, id, sweep)?;
         let schedstat = sweep.procfs.open(format_args!("{pid}/task/{id}/schedstat")).ok()?;
         let counted = parse::schedstat(sweep.procfs.read_again(&schedstat).ok()?)?;
@@ -237,8 +227,7 @@ impl Thread {
         // A thread that was ready to run may have run meanwhile, although schedstat does not show it yet.
         self.needs_state |= ran || self.is_running;
         self.needs_switches |= ran;
-        self.idle_reads =
-            if ran || self.is_running { 0 } else { self.idle_reads.saturating_add(1) };
+        self.idle_reads = if ran || self.is_running { 0 } else { self.idle_reads.saturating_add(1) };
         self.counted = now;
         if sweep.now_ns >= self.name_due_ns {
             self.name_due_ns = sweep.now_ns + NAME_PERIOD_NS;

@@ -1,5 +1,5 @@
-//! Throttling by CPU quotas, from the processes' cgroups: version 1's `cpu` hierarchy if it is mounted, else version 2. Many machines still
-//! mount the controllers in version 1.
+//! Throttling by CPU quotas, from the processes' cgroups: version 1's `cpu` hierarchy if it is mounted, else version 2.
+//! Many machines still mount the controllers in version 1.
 //!
 //! A cgroup counts the throttling of all its processes by its own quota, not by quotas of its ancestors.
 
@@ -44,10 +44,8 @@ impl QuotaHierarchy {
 fn find_quotas(mountinfo: &str) -> Option<Mount> {
     let mut found = mounts(mountinfo);
     let is_version_1 = |mount: &Mount| mount.has_controller(CONTROLLER);
-    let index = found
-        .iter()
-        .position(is_version_1)
-        .or_else(|| found.iter().position(|mount| mount.controllers.is_none()))?;
+    let index =
+        found.iter().position(is_version_1).or_else(|| found.iter().position(|mount| mount.controllers.is_none()))?;
     Some(found.swap_remove(index))
 }
 
@@ -72,7 +70,8 @@ impl SeenCgroups {
     }
 }
 
-/// Parses a `cpu.stat`. Version 1 has `throttled_time` in nanoseconds, version 2 `throttled_usec`. Returns `None` without a CPU controller.
+/// Parses a `cpu.stat`. Version 1 has `throttled_time` in nanoseconds, version 2 `throttled_usec`. Returns `None`
+/// without a CPU controller.
 fn parse_throttled(text: &[u8]) -> Option<Throttled> {
     let value = |name: &[u8]| parse::number(parse::named_value(text, name)?);
     let nanoseconds = value(b"throttled_time").map(|time| time as f64);
@@ -106,22 +105,14 @@ mod tests {
         let cgroups = QuotaHierarchy(find_quotas(
             "30 23 0:26 /user /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n",
         ));
-        assert_eq!(
-            cgroups.folder(b"0::/user/a b\n").as_deref(),
-            Some(Path::new("/sys/fs/cgroup/a b"))
-        );
+        assert_eq!(cgroups.folder(b"0::/user/a b\n").as_deref(), Some(Path::new("/sys/fs/cgroup/a b")));
         assert_eq!(cgroups.folder(b"0::/elsewhere\n"), None);
     }
 
     #[test]
     fn mount_point_with_space_is_found() {
-        let cgroups = QuotaHierarchy(find_quotas(
-            "30 23 0:26 / /sys/fs/my\\040groups rw - cgroup2 cgroup2 rw\n",
-        ));
-        assert_eq!(
-            cgroups.folder(b"0::/app\n").as_deref(),
-            Some(Path::new("/sys/fs/my groups/app"))
-        );
+        let cgroups = QuotaHierarchy(find_quotas("30 23 0:26 / /sys/fs/my\\040groups rw - cgroup2 cgroup2 rw\n"));
+        assert_eq!(cgroups.folder(b"0::/app\n").as_deref(), Some(Path::new("/sys/fs/my groups/app")));
     }
 
     #[test]

@@ -31,7 +31,8 @@ pub struct Tree {
     pub switches: Switches,
     pub descriptors: Option<u64>,
     pub cgroups: SeenCgroups,
-    /// The network namespace, if that is not the observer's. Dropped at the first sweep of slow values without processes.
+    /// The network namespace, if that is not the observer's. Dropped at the first sweep of slow values without
+    /// processes.
     pub network: Option<OpenNetwork>,
     pub pools: Pools,
     /// Whether a sweep has read the threads before.
@@ -71,11 +72,7 @@ impl Tree {
     }
 
     /// Sums the processes for a sample. Totals never fall.
-    pub fn sum<'a>(
-        &mut self,
-        processes: impl Iterator<Item = &'a ObservedProcess>,
-        extras: Extras,
-    ) -> Group {
+    pub fn sum<'a>(&mut self, processes: impl Iterator<Item = &'a ObservedProcess>, extras: Extras) -> Group {
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
         let mut used = self.exited_root;
         let (mut process_count, mut threads, mut rss_bytes) = (0, 0, 0);
@@ -94,10 +91,8 @@ impl Tree {
         let total = &self.reported;
         let in_ticks = |ticks: u64| ticks as f64 / ticks_per_second;
         let cgroup_cpu = self.cgroup_cpu.as_ref();
-        let (cpu_user_s, cpu_system_s) = cgroup_cpu.map_or_else(
-            || (in_ticks(total.user_ticks), in_ticks(total.system_ticks)),
-            CgroupCpu::cpu_s,
-        );
+        let (cpu_user_s, cpu_system_s) =
+            cgroup_cpu.map_or_else(|| (in_ticks(total.user_ticks), in_ticks(total.system_ticks)), CgroupCpu::cpu_s);
         let throttled = self.cgroups.total();
         let bytes = |value: u64| self.io_is_readable.then_some(value);
         Group {

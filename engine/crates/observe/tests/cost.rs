@@ -1,5 +1,6 @@
-//! Measures the cost of observing, at 10 Hz with memory every 5 s: `cargo test --release -p weir-observe --test cost -- --ignored --nocapture`.
-//! Let nothing else run meanwhile. The JVMs need a JDK; their heap of 2 GiB is resident from the start.
+//! Measures the cost of observing, at 10 Hz with memory every 5 s:
+//! `cargo test --release -p weir-observe --test cost -- --ignored --nocapture`. Let nothing else run meanwhile. The
+//! JVMs need a JDK; their heap of 2 GiB is resident from the start.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::io::{BufRead, BufReader};
@@ -85,8 +86,7 @@ fn with_threads(what: &str, count: usize, pause: Duration) {
     }
 }
 
-const JVM: &str =
-    "public class Sleeper { public static void main(String[] arguments) throws Exception {
+const JVM: &str = "public class Sleeper { public static void main(String[] arguments) throws Exception {
     System.out.println(\"ready\"); Thread.sleep(1000000); } }";
 
 /// A JVM whose whole heap is resident, if there is a JDK.
@@ -96,10 +96,7 @@ fn jvm(heap: &str) -> Option<Running> {
     let source = folder.join("Sleeper.java");
     std::fs::write(&source, JVM).unwrap();
     let mut command = Command::new("java");
-    command
-        .args([&format!("-Xms{heap}"), &format!("-Xmx{heap}")])
-        .arg("-XX:+AlwaysPreTouch")
-        .arg(&source);
+    command.args([&format!("-Xms{heap}"), &format!("-Xmx{heap}")]).arg("-XX:+AlwaysPreTouch").arg(&source);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok();
     let mut running = Running(child.into_iter().collect());
     let output = running.0.first_mut()?.stdout.take();
@@ -130,9 +127,7 @@ fn cost_of_observing() {
     with_threads("3,000 threads, each runs 5 times a second", 3000, Duration::from_millis(200));
     for heap in ["64m", "2g"] {
         match jvm(heap) {
-            Some(running) => {
-                report(&format!("a JVM with {heap} of heap"), &mut of_tree(running.0[0].id()))
-            }
+            Some(running) => report(&format!("a JVM with {heap} of heap"), &mut of_tree(running.0[0].id())),
             None => println!("a JVM with {heap} of heap: left out, there is no JDK"),
         }
     }

@@ -143,10 +143,7 @@ fn known_mix_is_found_within_three_points() {
         let share = (of(&last) - of(&first)) / whole;
         let expected_share = expected_s / expected.whole;
         println!("{state}: {share:.3}, expected {expected_share:.3}");
-        assert!(
-            (share - expected_share).abs() < 0.03,
-            "{state}: {share:.3}, expected {expected_share:.3}"
-        );
+        assert!((share - expected_share).abs() < 0.03, "{state}: {share:.3}, expected {expected_share:.3}");
     }
 }
 

@@ -59,9 +59,7 @@ impl PlanError {
     /// Returns the next thing to try.
     pub fn hint(&self) -> String {
         match self {
-            Self::Json { .. } => {
-                "the form of a plan is in docs/reference/engine.md, under \"the plan\"".to_owned()
-            }
+            Self::Json { .. } => "the form of a plan is in docs/reference/engine.md, under \"the plan\"".to_owned(),
             Self::Value { key, expected, .. } => format!("set {key} to {expected}"),
         }
     }

@@ -1,7 +1,8 @@
 //! The plan of one load: its types, its schema number and its validation.
 //!
-//! A plan describes a load: the request, the arrivals, the duration. This crate has no I/O, so a plan can be checked anywhere.
-//! `docs/reference/engine.md` describes the JSON. Each error names the key, the value found and the value expected.
+//! A plan describes a load: the request, the arrivals, the duration. This crate has no I/O, so a plan can be checked
+//! anywhere. `docs/reference/engine.md` describes the JSON. Each error names the key, the value found and the value
+//! expected.
 
 mod error;
 mod load;
@@ -256,9 +257,9 @@ pub enum Body {
 impl Body {
     /// Decodes a `base64` body.
     pub fn decode_base64(encoded: &str) -> Result<Vec<u8>, PlanError> {
-        base64::engine::general_purpose::STANDARD.decode(encoded).map_err(|error| {
-            PlanError::value("request.body.base64", error, "standard base64 with padding")
-        })
+        base64::engine::general_purpose::STANDARD
+            .decode(encoded)
+            .map_err(|error| PlanError::value("request.body.base64", error, "standard base64 with padding"))
     }
 }
 
@@ -292,19 +293,18 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Returns whether a connection carries more than one request. A client that sends `Connection: close` must not send another request
-    /// (RFC 9112, section 9.6), even if the server keeps the connection open.
+    /// Returns whether a connection carries more than one request. A client that sends `Connection: close` must not
+    /// send another request (RFC 9112, section 9.6), even if the server keeps the connection open.
     pub fn keeps_connections(&self) -> bool {
         let closes = |(name, value): &(String, String)| {
             let mut options = value.split(',');
-            name.eq_ignore_ascii_case("connection")
-                && options.any(|option| option.trim().eq_ignore_ascii_case("close"))
+            name.eq_ignore_ascii_case("connection") && options.any(|option| option.trim().eq_ignore_ascii_case("close"))
         };
         self.keep_alive && !self.request.headers.iter().any(closes)
     }
 
-    /// Returns whether a request may be sent again. Requests that are left over from a pipeline must not be pipelined again (RFC 9112,
-    /// section 9.3.2).
+    /// Returns whether a request may be sent again. Requests that are left over from a pipeline must not be pipelined
+    /// again (RFC 9112, section 9.3.2).
     pub fn retries(&self) -> bool {
         self.retry && self.pipeline == 1
     }
@@ -350,12 +350,7 @@ impl Plan {
             self.slowest,
             format_args!("at most {MAX_SLOWEST}"),
         )?;
-        PlanError::reject_if(
-            self.request_log.as_deref() == Some(""),
-            "request_log",
-            "\"\"",
-            "the path of a file",
-        )?;
+        PlanError::reject_if(self.request_log.as_deref() == Some(""), "request_log", "\"\"", "the path of a file")?;
         positive_seconds("duration_s", self.duration_s, 86_400.0 * 7.0)?;
         positive_seconds("timeout_s", self.timeout_s, 3_600.0)?;
         PlanError::reject_if(
@@ -380,11 +375,7 @@ impl Plan {
                 Some(part) => ("part.of", part.of),
                 None => ("threads", self.threads),
             };
-            return Err(PlanError::value(
-                key,
-                found,
-                "at least 1 and at most the number of connections",
-            ));
+            return Err(PlanError::value(key, found, "at least 1 and at most the number of connections"));
         }
         if let Some(part) = self.part {
             // The load has no further threads.
@@ -400,8 +391,7 @@ impl Plan {
 
     /// Checks the targets: all have the same scheme, and each has a connection.
     fn validate_targets(&self) -> Result<Vec<Target>, PlanError> {
-        let wrong =
-            |found: &dyn Display, expected: &str| Err(PlanError::value("targets", found, expected));
+        let wrong = |found: &dyn Display, expected: &str| Err(PlanError::value("targets", found, expected));
         match (self.target.is_empty(), self.targets.is_empty()) {
             (true, true) => {
                 let found = "neither target nor targets";
@@ -429,17 +419,11 @@ impl Plan {
             return Ok(targets);
         }
         if self.scenario.is_some() {
-            return wrong(
-                &format_args!("{count} URLs beside a scenario"),
-                "one target for the scenario",
-            );
+            return wrong(&format_args!("{count} URLs beside a scenario"), "one target for the scenario");
         }
         let connections = self.load.connections();
         if connections < count {
-            return wrong(
-                &format_args!("{count} URLs for {connections} connections"),
-                "no more URLs than connections",
-            );
+            return wrong(&format_args!("{count} URLs for {connections} connections"), "no more URLs than connections");
         }
         Ok(targets)
     }
@@ -467,10 +451,7 @@ impl Plan {
             format_args!("{:?}", self.target),
             "a URL without a query, which the paths of the scenario follow",
         )?;
-        scenario
-            .all()
-            .filter_map(|step| step.think)
-            .try_for_each(|think| think.validate("scenario.steps.think"))
+        scenario.all().filter_map(|step| step.think).try_for_each(|think| think.validate("scenario.steps.think"))
     }
 
     fn validate_request(&self) -> Result<(), PlanError> {

@@ -50,7 +50,8 @@ impl Load {
 pub enum Profile {
     /// A constant.
     Constant(f64),
-    /// Points (seconds, value), linear in between, constant before the first and after the last. Two points at one time make a step.
+    /// Points (seconds, value), linear in between, constant before the first and after the last. Two points at one time
+    /// make a step.
     Points(Vec<(f64, f64)>),
 }
 
@@ -84,12 +85,7 @@ impl Profile {
                 format_args!("a point at {t_s} s after one at {before_s} s"),
                 "points in the order of their times, from 0 s to 7 days",
             )?;
-            PlanError::reject_if(
-                !(0.0..=max).contains(&value),
-                key,
-                value,
-                format_args!("values from 0 to {max}"),
-            )?;
+            PlanError::reject_if(!(0.0..=max).contains(&value), key, value, format_args!("values from 0 to {max}"))?;
             before_s = t_s;
         }
         PlanError::reject_if(self.max() <= 0.0, key, 0, "a value above 0")?;
@@ -135,9 +131,7 @@ impl Closed {
     fn validate(&self) -> Result<(), PlanError> {
         match (&self.users, self.connections) {
             (Some(users), None) => users.validate("load.closed.users", MAX_CONNECTIONS as f64)?,
-            (None, Some(connections)) => {
-                validate_connections("load.closed.connections", connections)?
-            }
+            (None, Some(connections)) => validate_connections("load.closed.connections", connections)?,
             (Some(_), Some(_)) => {
                 return Err(PlanError::value(
                     "load.closed",
@@ -146,11 +140,7 @@ impl Closed {
                 ));
             }
             (None, None) => {
-                return Err(PlanError::value(
-                    "load.closed",
-                    "neither users nor connections",
-                    "users, or connections",
-                ));
+                return Err(PlanError::value("load.closed", "neither users nor connections", "users, or connections"));
             }
         }
         if let Some(think) = &self.think {
@@ -187,11 +177,7 @@ impl Think {
         if shortest_s >= 0.0 && shortest_s <= longest_s && longest_s <= MAX_S {
             return Ok(());
         }
-        Err(PlanError::value(
-            key,
-            format_args!("{shortest_s} to {longest_s}"),
-            "seconds from 0 on, the shorter first",
-        ))
+        Err(PlanError::value(key, format_args!("{shortest_s} to {longest_s}"), "seconds from 0 on, the shorter first"))
     }
 }
 

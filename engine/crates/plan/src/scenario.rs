@@ -1,8 +1,8 @@
 //! The types of the plan's key `scenario`: weighted requests, or steps in order.
 //!
-//! Templates, pointers and regular expressions are text here; `weir-scenario` compiles and checks them. A **feeder** is a file of rows with
-//! values for templates. A **variable** is a value that a step extracts from its response. A **round** is one pass through the steps, or one
-//! weighted request.
+//! Templates, pointers and regular expressions are text here; `weir-scenario` compiles and checks them. A **feeder** is
+//! a file of rows with values for templates. A **variable** is a value that a step extracts from its response. A
+//! **round** is one pass through the steps, or one weighted request.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Parses a target's URL: `http://host[:port][/path][?query]`, the same with `https://`, or `unix:/path/to.sock[:/path[?query]]`.
+//! Parses a target's URL: `http://host[:port][/path][?query]`, the same with `https://`, or
+//! `unix:/path/to.sock[:/path[?query]]`.
 
 use crate::PlanError;
 
@@ -47,24 +48,18 @@ impl Target {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, tail) = rest.split_at(end);
         if authority.contains('@') {
-            return Err(wrong(
-                "a URL without user and password (send an Authorization header instead)",
-            ));
+            return Err(wrong("a URL without user and password (send an Authorization header instead)"));
         }
         let (host, port) = split_authority(authority)
             .ok_or_else(|| wrong("http://HOST[:PORT]/PATH or https://, a port from 1 to 65535"))?;
         let tail = tail.split('#').next().unwrap_or_default();
-        let path_and_query =
-            if tail.starts_with('/') { tail.to_owned() } else { format!("/{tail}") };
+        let path_and_query = if tail.starts_with('/') { tail.to_owned() } else { format!("/{tail}") };
         Ok(Self {
             host: host.to_owned(),
             port: port.unwrap_or(default_port),
             authority: match port {
                 Some(port) if port != default_port => authority,
-                _ => authority
-                    .strip_suffix(&format!(":{default_port}"))
-                    .unwrap_or(authority)
-                    .trim_end_matches(':'),
+                _ => authority.strip_suffix(&format!(":{default_port}")).unwrap_or(authority).trim_end_matches(':'),
             }
             .to_owned(),
             path_and_query,

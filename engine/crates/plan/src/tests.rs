@@ -2,7 +2,8 @@
 
 use super::*;
 
-const SMALLEST: &str = r#"{"schema": 1, "target": "http://127.0.0.1:8080/", "load": {"closed": {"connections": 20}}, "duration_s": 10}"#;
+const SMALLEST: &str =
+    r#"{"schema": 1, "target": "http://127.0.0.1:8080/", "load": {"closed": {"connections": 20}}, "duration_s": 10}"#;
 
 fn message(text: &str) -> String {
     Plan::from_json(text).unwrap_err().to_string()
@@ -91,30 +92,18 @@ fn missing_key_is_named() {
 fn value_out_of_range_names_its_key() {
     let cases = [
         (SMALLEST.replace("\"schema\": 1", "\"schema\": 2"), "key schema: found 2, expected 1"),
-        (
-            SMALLEST.replace("\"connections\": 20", "\"connections\": 0"),
-            "key load.closed.connections: found 0",
-        ),
+        (SMALLEST.replace("\"connections\": 20", "\"connections\": 0"), "key load.closed.connections: found 0"),
         (SMALLEST.replace("\"duration_s\": 10", "\"duration_s\": 0"), "key duration_s: found 0"),
         (SMALLEST.replace("\"duration_s\": 10", "\"duration_s\": -1"), "key duration_s: found -1"),
-        (
-            SMALLEST.replace("http://", "ftp://"),
-            "expected a URL that begins with http:// or https://",
-        ),
+        (SMALLEST.replace("http://", "ftp://"), "expected a URL that begins with http:// or https://"),
         (with("timeout_s", "0"), "key timeout_s: found 0"),
-        (
-            with("interval_s", "0.01"),
-            "key interval_s: found 0.01, expected a number of seconds from 0.1 to 10",
-        ),
+        (with("interval_s", "0.01"), "key interval_s: found 0.01, expected a number of seconds from 0.1 to 10"),
         (with("threads", "0"), "key threads: found 0"),
         (
             SMALLEST.replace("\"target\": \"http://127.0.0.1:8080/\", ", ""),
             "key target: found neither target nor targets, expected one of the two",
         ),
-        (
-            with("targets", "[\"http://a/\"]"),
-            "key targets: found both target and targets, expected one of the two",
-        ),
+        (with("targets", "[\"http://a/\"]"), "key targets: found both target and targets, expected one of the two"),
         (
             several("\"http://a/\", \"b\""),
             "key targets: found \"b\", expected a URL that begins with http:// or https://",
@@ -128,10 +117,8 @@ fn value_out_of_range_names_its_key() {
             "key targets: found 2 URLs for 1 connections, expected no more URLs than connections",
         ),
         (
-            several("\"http://a/\", \"http://b/\"").replace(
-                "\"schema\"",
-                "\"scenario\": {\"steps\": [{\"path\": \"/\"}]}, \"schema\"",
-            ),
+            several("\"http://a/\", \"http://b/\"")
+                .replace("\"schema\"", "\"scenario\": {\"steps\": [{\"path\": \"/\"}]}, \"schema\""),
             "key targets: found 2 URLs beside a scenario, expected one target",
         ),
         (
@@ -166,22 +153,13 @@ fn value_out_of_range_names_its_key() {
         (with("threads", "21"), "key threads: found 21"),
         (with("check", r#"{"status": []}"#), "key check.status: found []"),
         (with("check", r#"{"status": [99]}"#), "key check.status: found 99"),
-        (
-            with("request", r#"{"headers": [["a b", "c"]]}"#),
-            "key request.headers: found the name \"a b\"",
-        ),
+        (with("request", r#"{"headers": [["a b", "c"]]}"#), "key request.headers: found the name \"a b\""),
         (with("request", r#"{"headers": [["a", "c\r\nd: e"]]}"#), "expected a value of one line"),
-        (
-            with("request", r#"{"headers": [["Transfer-Encoding", "chunked"]]}"#),
-            "no Transfer-Encoding",
-        ),
+        (with("request", r#"{"headers": [["Transfer-Encoding", "chunked"]]}"#), "no Transfer-Encoding"),
         (with("request", r#"{"body": {"base64": "???"}}"#), "key request.body.base64"),
         (with("request", r#"{"body": {"file": ""}}"#), "key request.body.file"),
         (
-            SMALLEST.replace(
-                r#"{"closed": {"connections": 20}}"#,
-                r#"{"open": {"connections": 20, "rate_rps": 0}}"#,
-            ),
+            SMALLEST.replace(r#"{"closed": {"connections": 20}}"#, r#"{"open": {"connections": 20, "rate_rps": 0}}"#),
             "key load.open.rate_rps: found 0",
         ),
         (with("requests", "0"), "key requests: found 0"),
@@ -207,9 +185,9 @@ fn closed_loads_parse() {
     let stages = load(r#"{"closed": {"users": [[0, 0], [10, 99.5], [20, 0]], "loops": 5}}"#);
     assert!(stages.is_timed());
     assert_eq!(stages.connections(), 100);
-    let Load::Closed(slow) = load(
-        r#"{"closed": {"users": 2, "think": {"uniform_s": [1, 3]}, "pace_s": 0.5, "loops": 3}}"#,
-    ) else {
+    let Load::Closed(slow) =
+        load(r#"{"closed": {"users": 2, "think": {"uniform_s": [1, 3]}, "pace_s": 0.5, "loops": 3}}"#)
+    else {
         panic!("not closed")
     };
     assert_eq!(slow.think, Some(Think::UniformS(1.0, 3.0)));
@@ -242,20 +220,11 @@ fn invalid_load_names_its_key() {
             r#"{"closed": {"users": [[0, 1], [2, 3], [1, 3]]}}"#,
             "key load.closed.users: found a point at 1 s after one at 2 s",
         ),
-        (
-            r#"{"closed": {"users": [[0, 0], [2, 0]]}}"#,
-            "key load.closed.users: found 0, expected a value above 0",
-        ),
+        (r#"{"closed": {"users": [[0, 0], [2, 0]]}}"#, "key load.closed.users: found 0, expected a value above 0"),
         (r#"{"closed": {"users": 1, "loops": 0}}"#, "key load.closed.loops: found 0"),
         (r#"{"closed": {"users": 1, "pace_s": 0}}"#, "key load.closed.pace_s: found 0"),
-        (
-            r#"{"closed": {"users": 1, "think": {"uniform_s": [3, 1]}}}"#,
-            "key load.closed.think: found 3 to 1",
-        ),
-        (
-            r#"{"open": {"connections": 1, "rate_rps": [[0, -1]]}}"#,
-            "key load.open.rate_rps: found -1",
-        ),
+        (r#"{"closed": {"users": 1, "think": {"uniform_s": [3, 1]}}}"#, "key load.closed.think: found 3 to 1"),
+        (r#"{"open": {"connections": 1, "rate_rps": [[0, -1]]}}"#, "key load.open.rate_rps: found -1"),
         (
             r#"{"open": {"connections": 1, "rate_rps": 1, "session": {"requests": 0}}}"#,
             "key load.open.session.requests: found 0",
@@ -287,12 +256,7 @@ fn targets_parse() {
     for (url, host, port, authority, path_and_query) in cases {
         let target = Target::parse(url).unwrap();
         assert_eq!(
-            (
-                target.host.as_str(),
-                target.port,
-                target.authority.as_str(),
-                target.path_and_query.as_str()
-            ),
+            (target.host.as_str(), target.port, target.authority.as_str(), target.path_and_query.as_str()),
             (host, port, authority, path_and_query),
             "{url}"
         );
@@ -338,10 +302,7 @@ fn contradictory_transports_are_refused() {
             with("unix", "\"/a\"").replace("http://127.0.0.1:8080/", "unix:/b"),
             "key unix: found \"/a\" beside a target that names a socket",
         ),
-        (
-            with("unix", "\"/a\", \"address\": \"127.0.0.1:1\""),
-            "key address: found 127.0.0.1:1 beside a Unix socket",
-        ),
+        (with("unix", "\"/a\", \"address\": \"127.0.0.1:1\""), "key address: found 127.0.0.1:1 beside a Unix socket"),
         (
             with("address", "\"127.0.0.1:1\", \"all_addresses\": true"),
             "key all_addresses: found true beside address, expected false",
@@ -359,18 +320,9 @@ fn contradictory_transports_are_refused() {
             "key local_addresses: found ::1, expected addresses of the target's family",
         ),
         (with("tls", "{}"), "key tls: found settings for \"http://"),
-        (
-            https(with("tls", "{\"certificate\": \"a.pem\"}")),
-            "key tls.key: found a certificate without its key",
-        ),
-        (
-            https(with("tls", "{\"key\": \"a.pem\"}")),
-            "key tls.certificate: found a key without its certificate",
-        ),
-        (
-            https(with("tls", "{\"ca\": \"a.pem\", \"insecure\": true}")),
-            "key tls.insecure: found true beside tls.ca",
-        ),
+        (https(with("tls", "{\"certificate\": \"a.pem\"}")), "key tls.key: found a certificate without its key"),
+        (https(with("tls", "{\"key\": \"a.pem\"}")), "key tls.certificate: found a key without its certificate"),
+        (https(with("tls", "{\"ca\": \"a.pem\", \"insecure\": true}")), "key tls.insecure: found true beside tls.ca"),
     ];
     for (text, expected) in cases {
         let error = message(&text);

@@ -30,14 +30,7 @@ pub struct Tls {
 
 impl Default for Tls {
     fn default() -> Self {
-        Self {
-            ca: None,
-            certificate: None,
-            key: None,
-            insecure: false,
-            server_name: None,
-            resumption: true,
-        }
+        Self { ca: None, certificate: None, key: None, insecure: false, server_name: None, resumption: true }
     }
 }
 
@@ -108,9 +101,7 @@ impl Plan {
             _ if self.scenario.as_ref().is_some_and(Scenario::needs_responses) => {
                 Some("a scenario with cookies, extraction, a pause, or users that leave")
             }
-            Load::Closed(closed) if !closed.is_plain() => {
-                Some("users over time, a think time, loops or a pace")
-            }
+            Load::Closed(closed) if !closed.is_plain() => Some("users over time, a think time, loops or a pace"),
             Load::Open(open) if open.session.is_some() => Some("sessions"),
             _ => None,
         };
@@ -142,8 +133,7 @@ impl Plan {
             "none: a Unix socket has no addresses",
         )?;
         let is_of_family = |address: &&IpAddr| {
-            self.address.is_none_or(|to| to.is_ipv4() == address.is_ipv4())
-                && first.is_ipv4() == address.is_ipv4()
+            self.address.is_none_or(|to| to.is_ipv4() == address.is_ipv4()) && first.is_ipv4() == address.is_ipv4()
         };
         if let Some(other) = self.local_addresses.iter().find(|address| !is_of_family(address)) {
             return Err(PlanError::value(
@@ -171,18 +161,9 @@ impl Plan {
             } else {
                 ("a key without its certificate", "tls.certificate")
             };
-            return Err(PlanError::value(
-                missing,
-                given,
-                "both tls.certificate and tls.key, or neither",
-            ));
+            return Err(PlanError::value(missing, given, "both tls.certificate and tls.key, or neither"));
         }
-        PlanError::reject_if(
-            tls.insecure && tls.ca.is_some(),
-            "tls.insecure",
-            "true beside tls.ca",
-            "one of the two",
-        )?;
+        PlanError::reject_if(tls.insecure && tls.ca.is_some(), "tls.insecure", "true beside tls.ca", "one of the two")?;
         Ok(())
     }
 }

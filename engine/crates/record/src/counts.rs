@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// The reason why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +21,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind.
-    pub const ALL: [Self; 5] =
-        [Self::Connect, Self::Timeout, Self::Reset, Self::Protocol, Self::Check];
+    pub const ALL: [Self; 5] = [Self::Connect, Self::Timeout, Self::Reset, Self::Protocol, Self::Check];
 
     /// Returns the name in records.
     pub fn name(self) -> &'static str {
@@ -37,51 +36,29 @@ impl ErrorKind {
 }
 
 /// Failed requests by kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct ErrorCounts {
-    /// Failures of the kind [`ErrorKind::Connect`].
-    pub connect: u64,
-    /// Failures of the kind [`ErrorKind::Timeout`].
-    pub timeout: u64,
-    /// Failures of the kind [`ErrorKind::Reset`].
-    pub reset: u64,
-    /// Failures of the kind [`ErrorKind::Protocol`].
-    pub protocol: u64,
-    /// Failures of the kind [`ErrorKind::Check`].
-    pub check: u64,
-}
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ErrorCounts([u64; ErrorKind::ALL.len()]);
 
 impl ErrorCounts {
-    /// Counts one failure.
-    pub fn count(&mut self, kind: ErrorKind) {
-        *self.of_mut(kind) += 1;
+    /// Adds failures of one kind.
+    pub fn count(&mut self, kind: ErrorKind, failures: u64) {
+        self.0[kind as usize] += failures;
     }
 
     /// Returns the number of failures of one kind.
     pub fn of(&self, kind: ErrorKind) -> u64 {
-        let mut copy = *self;
-        *copy.of_mut(kind)
+        self.0[kind as usize]
     }
 
     /// Returns the number of all failures.
     pub fn total(&self) -> u64 {
-        ErrorKind::ALL.iter().map(|&kind| self.of(kind)).sum()
+        self.0.iter().sum()
     }
+}
 
-    fn of_mut(&mut self, kind: ErrorKind) -> &mut u64 {
-        match kind {
-            ErrorKind::Connect => &mut self.connect,
-            ErrorKind::Timeout => &mut self.timeout,
-            ErrorKind::Reset => &mut self.reset,
-            ErrorKind::Protocol => &mut self.protocol,
-            ErrorKind::Check => &mut self.check,
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        for kind in ErrorKind::ALL {
-            *self.of_mut(kind) += other.of(kind);
-        }
+impl Serialize for ErrorCounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(ErrorKind::ALL.map(|kind| (kind.name(), self.of(kind))))
     }
 }
 
@@ -107,7 +84,7 @@ pub struct Counts {
 impl Counts {
     /// Returns the number of complete responses, correct or not.
     pub fn completed(&self) -> u64 {
-        self.ok + self.errors.check
+        self.ok + self.errors.of(ErrorKind::Check)
     }
 
     /// Adds the counts of another period or thread.
@@ -116,7 +93,7 @@ impl Counts {
         self.sent += other.sent;
         self.retried += other.retried;
         self.ok += other.ok;
-        self.errors.add(&other.errors);
+        ErrorKind::ALL.into_iter().for_each(|kind| self.errors.count(kind, other.errors.of(kind)));
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
     }

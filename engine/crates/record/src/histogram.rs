@@ -12,7 +12,8 @@ const MAX_NS: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 const NS_PER_US: f64 = 1e3;
 
-/// Returns an empty histogram from 1 ns to 1 h with three significant digits. It never grows. Of its 270 kB it only touches the used parts.
+/// Returns an empty histogram from 1 ns to 1 h with three significant digits. It never grows. Of its 270 kB it only
+/// touches the used parts.
 pub fn new_histogram() -> Histogram {
     Histogram::new_with_bounds(1, MAX_NS, SIGNIFICANT_DIGITS)
         .unwrap_or_else(|_| unreachable!("the bounds are valid constants"))

@@ -82,7 +82,8 @@ impl IntervalMerger {
         }
     }
 
-    /// Adds a part. Returns the interval's record once it is complete. Moves unused histograms to `spares` without clearing them.
+    /// Adds a part. Returns the interval's record once it is complete. Moves unused histograms to `spares` without
+    /// clearing them.
     pub fn take(&mut self, part: IntervalPart, spares: &mut Vec<Histogram>) -> Option<Interval> {
         self.counts.add(&part.counts);
         add(&mut self.response_time, &part.response_time);
@@ -104,7 +105,8 @@ impl IntervalMerger {
         Some(record)
     }
 
-    /// Records the end of a thread with its number of intervals. Returns the intervals that waited only for this thread, in order.
+    /// Records the end of a thread with its number of intervals. Returns the intervals that waited only for this
+    /// thread, in order.
     pub fn thread_ended(&mut self, intervals: u64) -> Vec<Interval> {
         self.ended.push(intervals);
         let whole: Vec<u64> = self
@@ -113,11 +115,7 @@ impl IntervalMerger {
             .filter(|&(&index, &(came, _))| came >= self.expected(index))
             .map(|(&index, _)| index)
             .collect();
-        whole
-            .into_iter()
-            .filter_map(|index| self.waiting.remove(&index))
-            .map(|(_, part)| part.to_record())
-            .collect()
+        whole.into_iter().filter_map(|index| self.waiting.remove(&index)).map(|(_, part)| part.to_record()).collect()
     }
 
     /// Returns the number of parts of an interval.
@@ -150,7 +148,7 @@ mod tests {
             response_time.saturating_record(value);
         }
         let mut counts = Counts { due: ok + 1, sent: ok + 1, ok, ..Counts::default() };
-        counts.errors.count(ErrorKind::Timeout);
+        counts.errors.count(ErrorKind::Timeout, 1);
         IntervalPart {
             index,
             start_ns: index * 100,
@@ -172,7 +170,7 @@ mod tests {
         let interval = merger.take(part(0, 2, 7, &[3000, 3000]), &mut spares).unwrap();
         assert_eq!(spares.len(), 2);
         assert_eq!(
-            (interval.index, interval.ok, interval.failed, interval.errors.timeout),
+            (interval.index, interval.ok, interval.failed, interval.errors.of(ErrorKind::Timeout)),
             (0, 3, 2, 2)
         );
         assert_eq!((interval.in_flight, interval.queued), (4, 6));

@@ -67,13 +67,7 @@ impl RequestRecord {
     #[inline]
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        let moments = [
-            self.intended_ns,
-            self.written_ns,
-            self.first_byte_ns,
-            self.last_byte_ns,
-            self.connect_ns,
-        ];
+        let moments = [self.intended_ns, self.written_ns, self.first_byte_ns, self.last_byte_ns, self.connect_ns];
         let sizes = [self.received_bytes, self.body_bytes, self.sent_bytes, self.user];
         let small = [self.step, self.target, self.status];
         for (place, value) in bytes[..40].chunks_exact_mut(8).zip(moments) {
@@ -123,10 +117,8 @@ mod tests {
             outcome: RequestOutcome::Failed(ErrorKind::Check),
         };
         let bytes = record.to_bytes();
-        let i64_at = |at: usize| {
-            bytes[at..at + 8].iter().rev().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte))
-                as i64
-        };
+        let i64_at =
+            |at: usize| bytes[at..at + 8].iter().rev().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte)) as i64;
         assert_eq!([0, 8, 16, 24, 32].map(i64_at), [1, -1, 0x0102_0304_0506_0708, 4, 5]);
         assert_eq!(bytes[40..52], [6, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0]);
         assert_eq!(bytes[52..56], [0x0d, 0x0c, 0x0b, 0x0a]);

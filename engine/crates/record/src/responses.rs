@@ -105,10 +105,7 @@ mod tests {
         parts.add(spread(&[10_000]));
         assert_eq!(parts, spread(&[1_000, 4_000, 10_000]));
         let statistics = parts.statistics();
-        assert_eq!(
-            (statistics.mean, statistics.min, statistics.max),
-            (Some(5.0), Some(1.0), Some(10.0))
-        );
+        assert_eq!((statistics.mean, statistics.min, statistics.max), (Some(5.0), Some(1.0), Some(10.0)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Detects stalls of the generator, which measures nothing while it is stopped (Ctrl-Z, SIGSTOP, a frozen container) or the machine sleeps.
-//! Without this check the target would be blamed for the gap. Arithmetic on clock readings, without I/O.
+//! Detects stalls of the generator, which measures nothing while it is stopped (Ctrl-Z, SIGSTOP, a frozen container) or
+//! the machine sleeps. Without this check the target would be blamed for the gap. Arithmetic on clock readings, without
+//! I/O.
 
 /// Maximum time between two checks.
 pub const CHECK_INTERVAL_NS: u64 = 100_000_000;
@@ -32,7 +33,8 @@ impl StallDetector {
         Self { last: start, threads: threads as u64, ..Self::default() }
     }
 
-    /// Compares the clocks with the last check. Returns the length of the stall in between. Returns `None` if there was none.
+    /// Compares the clocks with the last check. Returns the length of the stall in between. Returns `None` if there was
+    /// none.
     pub fn check(&mut self, now: ClockReading) -> Option<u64> {
         let passed_ns = now.monotonic_ns.saturating_sub(self.last.monotonic_ns);
         let used_ns = now.cpu_ns.saturating_sub(self.last.cpu_ns);

@@ -6,9 +6,8 @@ use serde::{Serialize, Serializer};
 
 use crate::verdict::{Facts, Ramp, Verdict, judge};
 use crate::{
-    Clocks, Counts, EncodedHistograms, ErrorCounts, Fairness, FirstResponse, Histogram,
-    RequestLogSummary, Responses, SCHEMA, SpreadStatistics, StallDetector, Statistics,
-    StatusCounts, UntilFailure, encode, new_histogram,
+    Clocks, Counts, EncodedHistograms, ErrorCounts, Fairness, FirstResponse, Histogram, RequestLogSummary, Responses,
+    SCHEMA, SpreadStatistics, StallDetector, Statistics, StatusCounts, UntilFailure, encode, new_histogram,
 };
 
 /// The input of the summary.
@@ -69,7 +68,8 @@ pub struct StepOutcome {
     pub ok: u64,
     /// Number of responses whose check failed.
     pub wrong: u64,
-    /// Number of requests without a complete response, except those in flight at the end. For a target also failed connections.
+    /// Number of requests without a complete response, except those in flight at the end. For a target also failed
+    /// connections.
     pub lost: u64,
     /// Response times of the complete responses.
     pub response_time: Histogram,
@@ -131,10 +131,7 @@ pub struct TargetSummary {
 }
 
 /// Serialises steps as a map by name, in order.
-fn by_name<S: Serializer>(
-    steps: &Option<Vec<(String, StepSummary)>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+fn by_name<S: Serializer>(steps: &Option<Vec<(String, StepSummary)>>, serializer: S) -> Result<S::Ok, S::Error> {
     match steps {
         Some(steps) => serializer.collect_map(steps.iter().map(|(name, step)| (name, step))),
         None => serializer.serialize_none(),
@@ -296,10 +293,8 @@ impl Outcome<'_> {
                 steps.iter().map(named).collect()
             }),
             targets: self.targets.as_ref().map(|targets| {
-                let of_url = |target: &StepOutcome| TargetSummary {
-                    url: target.name.clone(),
-                    outcome: target.summary(),
-                };
+                let of_url =
+                    |target: &StepOutcome| TargetSummary { url: target.name.clone(), outcome: target.summary() };
                 targets.iter().map(of_url).collect()
             }),
             request_log: self.request_log.clone(),

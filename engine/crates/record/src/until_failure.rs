@@ -45,14 +45,7 @@ impl BestSecond {
     /// Returns a window for intervals of this length.
     pub fn new(interval_s: f64) -> Self {
         let length = (1.0 / interval_s).round().max(1.0) as usize;
-        Self {
-            length,
-            interval_s,
-            window: VecDeque::with_capacity(length + 1),
-            highest_rps: 0.0,
-            ok: 0,
-            lasted_s: 0.0,
-        }
+        Self { length, interval_s, window: VecDeque::with_capacity(length + 1), highest_rps: 0.0, ok: 0, lasted_s: 0.0 }
     }
 
     /// Adds the next interval. A shortened one counts only if the load is shorter than a second.
@@ -68,8 +61,7 @@ impl BestSecond {
             self.window.pop_front();
         }
         if self.window.len() == self.length {
-            let (time_s, ok) =
-                self.window.iter().fold((0.0, 0), |(t, n), &(dt, dn)| (t + dt, n + dn));
+            let (time_s, ok) = self.window.iter().fold((0.0, 0), |(t, n), &(dt, dn)| (t + dt, n + dn));
             self.highest_rps = self.highest_rps.max(ok as f64 / time_s);
         }
     }
@@ -99,9 +91,7 @@ mod tests {
             response_time: crate::new_histogram(),
         };
         let mut merger = crate::IntervalMerger::new(1);
-        merger
-            .take(part, &mut Vec::new())
-            .unwrap_or_else(|| panic!("one thread's part is the interval"))
+        merger.take(part, &mut Vec::new()).unwrap_or_else(|| panic!("one thread's part is the interval"))
     }
 
     #[test]

@@ -171,12 +171,8 @@ fn failures(facts: &Facts<'_>) -> String {
         Some(ErrorKind::Reset) => {
             "the target closes connections under requests; it may have crashed or restarted, or limits requests per connection without saying so"
         }
-        Some(ErrorKind::Protocol) => {
-            "the target does not speak HTTP/1.1 on this port, or its framing is broken"
-        }
-        Some(ErrorKind::Check) | None => {
-            "the target responds with a wrong status; look at the statuses"
-        }
+        Some(ErrorKind::Protocol) => "the target does not speak HTTP/1.1 on this port, or its framing is broken",
+        Some(ErrorKind::Check) | None => "the target responds with a wrong status; look at the statuses",
     };
     format!(
         "{} of {} requests failed ({}; limit 0): {cause}",
@@ -267,11 +263,7 @@ fn judge_log(log: &RequestLogSummary, verdict: &mut Verdict) {
     verdict.add(
         "request_log",
         Validity::Valid,
-        format!(
-            "{} of {} records are missing in the request log (limit 0): {cause}",
-            log.lost,
-            log.lost + log.records
-        ),
+        format!("{} of {} records are missing in the request log (limit 0): {cause}", log.lost, log.lost + log.records),
     );
 }
 

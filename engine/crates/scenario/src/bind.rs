@@ -25,20 +25,13 @@ pub(crate) struct FeederUse<'a> {
 
 impl<'a> Binder<'a> {
     pub(crate) fn new(feeders: &'a BTreeMap<String, Feeder>, is_ordered: bool) -> Self {
-        let feeders =
-            feeders.iter().map(|(name, spec)| FeederUse { name, spec, columns: Vec::new() });
+        let feeders = feeders.iter().map(|(name, spec)| FeederUse { name, spec, columns: Vec::new() });
         Self { feeders: feeders.collect(), variables: Vec::new(), is_ordered }
     }
 
     /// Returns the parts of a template at `place`. Neighbouring text is one part.
-    pub(crate) fn bind(
-        &mut self,
-        key: &str,
-        text: &str,
-        place: Place,
-    ) -> Result<Vec<Part>, ScenarioError> {
-        let pieces = template::parse(text)
-            .map_err(|(found, expected)| ScenarioError::new(key, found, expected))?;
+    pub(crate) fn bind(&mut self, key: &str, text: &str, place: Place) -> Result<Vec<Part>, ScenarioError> {
+        let pieces = template::parse(text).map_err(|(found, expected)| ScenarioError::new(key, found, expected))?;
         let mut parts = Vec::with_capacity(pieces.len());
         for (index, piece) in pieces.into_iter().enumerate() {
             let place = match (place, index) {
@@ -63,16 +56,10 @@ impl<'a> Binder<'a> {
             }
             Piece::Seq => Part::Seq,
             Piece::Uuid => Part::Uuid,
-            Piece::Int(low, high) => {
-                Part::Int { low, count: (high.wrapping_sub(low) as u64).wrapping_add(1) }
-            }
+            Piece::Int(low, high) => Part::Int { low, count: (high.wrapping_sub(low) as u64).wrapping_add(1) },
             Piece::Word(length) => Part::Word(length),
-            Piece::Csv { feeder, column } => {
-                cell(self.column(key, FeederFormat::Csv, feeder, column)?)
-            }
-            Piece::Json { feeder, field } => {
-                cell(self.column(key, FeederFormat::JsonLines, feeder, field)?)
-            }
+            Piece::Csv { feeder, column } => cell(self.column(key, FeederFormat::Csv, feeder, column)?),
+            Piece::Json { feeder, field } => cell(self.column(key, FeederFormat::JsonLines, feeder, field)?),
             Piece::Variable(name) => Part::Variable { index: self.variable(key, name)?, place },
         })
     }
@@ -120,19 +107,11 @@ impl<'a> Binder<'a> {
     fn variable(&self, key: &str, name: &str) -> Result<usize, ScenarioError> {
         let found = self.variables.iter().position(|known| known == name);
         found.ok_or_else(|| {
-            let none = if self.is_ordered {
-                "but none extracts any"
-            } else {
-                "but requests have no order: use steps"
-            };
+            let none = if self.is_ordered { "but none extracts any" } else { "but requests have no order: use steps" };
             ScenarioError::new(
                 key,
                 format_args!("{{{{{name}}}}}"),
-                one_of(
-                    "a placeholder, or a variable that an earlier step extracts",
-                    self.variables.clone(),
-                    none,
-                ),
+                one_of("a placeholder, or a variable that an earlier step extracts", self.variables.clone(), none),
             )
         })
     }
@@ -148,9 +127,5 @@ impl<'a> Binder<'a> {
 }
 
 fn one_of(what: &str, known: Vec<String>, none: &str) -> String {
-    if known.is_empty() {
-        format!("{what}, {none}")
-    } else {
-        format!("{what}: {}", known.join(", "))
-    }
+    if known.is_empty() { format!("{what}, {none}") } else { format!("{what}: {}", known.join(", ")) }
 }

@@ -113,8 +113,7 @@ impl Check {
             return Err(Reason::TooLarge(response.body_bytes));
         }
         if let Some(expected) = &self.equals {
-            if expected.len() as u64 != response.body_bytes || !expected.starts_with(response.body)
-            {
+            if expected.len() as u64 != response.body_bytes || !expected.starts_with(response.body) {
                 return Err(Reason::Differs);
             }
             if response.is_cut() {

@@ -15,9 +15,7 @@ use self::response::check;
 use crate::ScenarioError;
 use crate::bind::Binder;
 use crate::check::Source;
-use crate::compiled::{
-    Capture, Compiled, CompiledFeeder, CompiledStep, Content, Needs, Order, Pause,
-};
+use crate::compiled::{Capture, Compiled, CompiledFeeder, CompiledStep, Content, Needs, Order, Pause};
 use crate::feeder::Table;
 use crate::render::Part;
 
@@ -50,11 +48,7 @@ pub fn compile<W: RequestWriter>(
 ) -> Result<Compiled, ScenarioError> {
     let (list, steps, is_ordered) = match (&spec.steps[..], &spec.requests[..]) {
         ([], []) => {
-            return Err(ScenarioError::new(
-                "steps",
-                "nothing",
-                "at least one step, or requests instead",
-            ));
+            return Err(ScenarioError::new("steps", "nothing", "at least one step, or requests instead"));
         }
         (steps, []) => ("steps", steps, true),
         ([], requests) => ("requests", requests, false),
@@ -129,11 +123,7 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    fn step<W: RequestWriter>(
-        &mut self,
-        key: &str,
-        step: &Step,
-    ) -> Result<CompiledStep, ScenarioError> {
+    fn step<W: RequestWriter>(&mut self, key: &str, step: &Step) -> Result<CompiledStep, ScenarioError> {
         let is_ordered = self.binder.is_ordered;
         if is_ordered && step.weight.is_some() {
             return Err(ScenarioError::new(
@@ -189,10 +179,7 @@ impl Compiler<'_> {
             },
         };
         Ok(CompiledStep {
-            name: step
-                .name
-                .clone()
-                .unwrap_or_else(|| format!("{} {}", step.method.as_str(), step.path)),
+            name: step.name.clone().unwrap_or_else(|| format!("{} {}", step.method.as_str(), step.path)),
             method: step.method,
             start: start.into(),
             path_at,
@@ -224,11 +211,7 @@ fn think(think: Think) -> Pause {
 fn sums(requests: &[Step]) -> Result<Box<[u64]>, ScenarioError> {
     let mut sum = 0;
     let sums = requests.iter().enumerate().map(|(index, request)| match request.weight {
-        Some(0) => Err(ScenarioError::new(
-            format_args!("requests[{index}].weight"),
-            0,
-            "a whole number from 1 on",
-        )),
+        Some(0) => Err(ScenarioError::new(format_args!("requests[{index}].weight"), 0, "a whole number from 1 on")),
         weight => {
             sum += u64::from(weight.unwrap_or(1));
             Ok(sum)
@@ -238,11 +221,7 @@ fn sums(requests: &[Step]) -> Result<Box<[u64]>, ScenarioError> {
 }
 
 /// Returns the names of steps, which results are reported by. A duplicate is an error, a missing name becomes a number.
-fn name_apart(
-    list: &str,
-    steps: &[Step],
-    compiled: &mut [CompiledStep],
-) -> Result<(), ScenarioError> {
+fn name_apart(list: &str, steps: &[Step], compiled: &mut [CompiledStep]) -> Result<(), ScenarioError> {
     for (index, step) in steps.iter().enumerate() {
         let (before, rest) = compiled.split_at_mut(index);
         let is_taken = |name: &str| before.iter().any(|other| other.name == name);

@@ -151,10 +151,7 @@ impl Compiled {
                 let most = check.max_body_bytes.unwrap_or(0);
                 format!("a body of {bytes} bytes, expected at most {most}")
             }
-            Reason::Cut => format!(
-                "the check needs more of the body than capture_bytes keeps, {}",
-                self.capture_bytes
-            ),
+            Reason::Cut => format!("the check needs more of the body than capture_bytes keeps, {}", self.capture_bytes),
             Reason::Differs => "another body than expected".to_owned(),
             Reason::Lacks => "a body without the text that it must contain".to_owned(),
             Reason::NoMatch(index) => {

@@ -1,7 +1,8 @@
 //! One user's cookies on one host (RFC 6265).
 //!
-//! Supports name, value, path and removal (Max-Age of 0 or less, `Expires` in 1970). Ignores `Domain`, because there is one host, and
-//! other dates, because a load is shorter. Ignores `Secure`, `HttpOnly` and `SameSite`, so that a login works over http too.
+//! Supports name, value, path and removal (Max-Age of 0 or less, `Expires` in 1970). Ignores `Domain`, because there is
+//! one host, and other dates, because a load is shorter. Ignores `Secure`, `HttpOnly` and `SameSite`, so that a login
+//! works over http too.
 
 /// Most cookies of a user, as in browsers.
 const MAX_COOKIES: usize = 64;
@@ -41,11 +42,7 @@ impl Jar {
         };
         let (name, value) = (pair[..equals].trim_ascii(), pair[equals + 1..].trim_ascii());
         let is_sendable = |bytes: &[u8]| bytes.iter().all(|&byte| byte >= b' ' && byte != 0x7f);
-        if name.is_empty()
-            || name.len() + value.len() > MAX_BYTES
-            || !is_sendable(name)
-            || !is_sendable(value)
-        {
+        if name.is_empty() || name.len() + value.len() > MAX_BYTES || !is_sendable(name) || !is_sendable(value) {
             return;
         }
         let mut path = default_path(path_and_query);
@@ -62,8 +59,7 @@ impl Jar {
                 is_past = value.windows(4).any(|year| year == b"1970");
             }
         }
-        let same =
-            self.cookies.iter().position(|cookie| cookie.name == name && cookie.path == path);
+        let same = self.cookies.iter().position(|cookie| cookie.name == name && cookie.path == path);
         // Max-Age wins over Expires.
         if max_age.unwrap_or(is_past) {
             if let Some(at) = same {
@@ -75,10 +71,7 @@ impl Jar {
             kept.extend_from_slice(value);
         } else if self.cookies.len() < MAX_COOKIES {
             let at = self.cookies.partition_point(|cookie| cookie.path.len() >= path.len());
-            self.cookies.insert(
-                at,
-                Cookie { name: name.to_vec(), value: value.to_vec(), path: path.to_vec() },
-            );
+            self.cookies.insert(at, Cookie { name: name.to_vec(), value: value.to_vec(), path: path.to_vec() });
         }
     }
 
@@ -130,8 +123,7 @@ fn default_path(path_and_query: &[u8]) -> &[u8] {
 
 /// Section 5.1.4: the same, or a folder above.
 fn matches(cookie_path: &[u8], path: &[u8]) -> bool {
-    path.strip_prefix(cookie_path)
-        .is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || cookie_path.ends_with(b"/"))
+    path.strip_prefix(cookie_path).is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || cookie_path.ends_with(b"/"))
 }
 
 #[cfg(test)]
@@ -175,9 +167,7 @@ mod tests {
 
     #[test]
     fn a_cookie_is_removed_by_max_age_or_by_a_date_in_1970() {
-        for gone in
-            ["a=; Max-Age=0", "a=x; max-age=-1", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]
-        {
+        for gone in ["a=; Max-Age=0", "a=x; max-age=-1", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"] {
             assert_eq!(header(&["a=1", gone], "/a/x"), "", "{gone}");
         }
         for kept in [

@@ -17,11 +17,7 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    pub(crate) fn new(
-        key: impl fmt::Display,
-        found: impl fmt::Display,
-        expected: impl fmt::Display,
-    ) -> Self {
+    pub(crate) fn new(key: impl fmt::Display, found: impl fmt::Display, expected: impl fmt::Display) -> Self {
         Self { key: key.to_string(), found: found.to_string(), expected: expected.to_string() }
     }
 

@@ -23,11 +23,7 @@ pub(crate) type Wrong = (String, String);
 
 impl Table {
     /// Reads the cells of these columns: names of a CSV file's columns, keys or JSON pointers of JSON lines.
-    pub(crate) fn read(
-        format: FeederFormat,
-        content: &[u8],
-        columns: &[String],
-    ) -> Result<Self, Wrong> {
+    pub(crate) fn read(format: FeederFormat, content: &[u8], columns: &[String]) -> Result<Self, Wrong> {
         let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
         let mut table = Builder::default();
         match format {
@@ -41,12 +37,7 @@ impl Table {
             };
             return Err((found.to_owned(), "at least one row".to_owned()));
         }
-        Ok(Self {
-            data: table.data.into(),
-            ends: table.ends.into(),
-            columns: columns.len(),
-            rows: table.rows,
-        })
+        Ok(Self { data: table.data.into(), ends: table.ends.into(), columns: columns.len(), rows: table.rows })
     }
 
     #[inline]
@@ -80,10 +71,7 @@ impl Builder {
             })
             .collect::<Result<Vec<_>, _>>()?;
         let mut record = csv::ByteRecord::new();
-        while reader
-            .read_byte_record(&mut record)
-            .map_err(|error| (error.to_string(), expected()))?
-        {
+        while reader.read_byte_record(&mut record).map_err(|error| (error.to_string(), expected()))? {
             for &place in &places {
                 self.data.extend_from_slice(&record[place]);
                 self.end_cell()?;
@@ -100,8 +88,7 @@ impl Builder {
                 if !field.starts_with('/') {
                     return Ok(Pointer::of_key(field));
                 }
-                Pointer::parse(field)
-                    .ok_or_else(|| (format!("{field:?}"), "a JSON pointer or a key".to_owned()))
+                Pointer::parse(field).ok_or_else(|| (format!("{field:?}"), "a JSON pointer or a key".to_owned()))
             })
             .collect::<Result<Vec<_>, _>>()?;
         for (index, line) in content.split(|&byte| byte == b'\n').enumerate() {
@@ -110,16 +97,10 @@ impl Builder {
             }
             let number = index + 1;
             // The scanner does not validate the values that it skips, but a broken line is an error.
-            serde_json::from_slice::<serde_json::Value>(line).map_err(|error| {
-                (format!("line {number}: {error}"), "a JSON value on every line".to_owned())
-            })?;
+            serde_json::from_slice::<serde_json::Value>(line)
+                .map_err(|error| (format!("line {number}: {error}"), "a JSON value on every line".to_owned()))?;
             for (pointer, field) in pointers.iter().zip(fields) {
-                let missing = || {
-                    (
-                        format!("line {number} without {field:?}"),
-                        "that value on every line".to_owned(),
-                    )
-                };
+                let missing = || (format!("line {number} without {field:?}"), "that value on every line".to_owned());
                 let value = json::find(line, pointer).ok().flatten().ok_or_else(missing)?;
                 json::append_content(value, &mut self.data).map_err(|_| missing())?;
                 self.end_cell()?;
@@ -130,8 +111,8 @@ impl Builder {
     }
 
     fn end_cell(&mut self) -> Result<(), Wrong> {
-        let end = u32::try_from(self.data.len())
-            .map_err(|_| ("values of more than 4 GiB".to_owned(), "less".to_owned()))?;
+        let end =
+            u32::try_from(self.data.len()).map_err(|_| ("values of more than 4 GiB".to_owned(), "less".to_owned()))?;
         self.ends.push(end);
         Ok(())
     }

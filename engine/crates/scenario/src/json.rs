@@ -1,8 +1,8 @@
 //! Values in JSON text, found without building a tree.
 //!
-//! A pull scanner: it walks from the beginning of a document to the value that a pointer names, and stops there. It allocates
-//! nothing and does not recurse into the document. It validates skipped values only as far as it must to find their ends. If two
-//! members have the same name, it finds the first.
+//! A pull scanner: it walks from the beginning of a document to the value that a pointer names, and stops there. It
+//! allocates nothing and does not recurse into the document. It validates skipped values only as far as it must to find
+//! their ends. If two members have the same name, it finds the first.
 
 use memchr::{memchr, memchr2};
 use serde_json::{Number, Value};
@@ -23,7 +23,8 @@ struct Token {
 }
 
 impl Pointer {
-    /// Reads a pointer: empty for the whole document, or tokens that each begin with `/`. Returns `None` if the text is no pointer.
+    /// Reads a pointer: empty for the whole document, or tokens that each begin with `/`. Returns `None` if the text is
+    /// no pointer.
     ///
     /// ```
     /// use weir_scenario::json::{Pointer, find};
@@ -55,8 +56,7 @@ impl Pointer {
 
 impl Token {
     fn new(key: &str) -> Self {
-        let is_index =
-            key == "0" || !key.starts_with('0') && key.bytes().all(|b| b.is_ascii_digit());
+        let is_index = key == "0" || !key.starts_with('0') && key.bytes().all(|b| b.is_ascii_digit());
         Self { key: key.into(), index: key.parse().ok().filter(|_| is_index) }
     }
 }
@@ -83,8 +83,8 @@ pub fn find<'a>(document: &'a [u8], pointer: &Pointer) -> Result<Option<&'a [u8]
     scanner.value().map(Some)
 }
 
-/// Returns whether the text of a value, from [`find`], is equal to a value. Numbers are compared by value and not by spelling. The
-/// order of members does not matter.
+/// Returns whether the text of a value, from [`find`], is equal to a value. Numbers are compared by value and not by
+/// spelling. The order of members does not matter.
 ///
 /// # Errors
 /// When the text is not JSON.
@@ -199,9 +199,7 @@ impl<'a> Scanner<'a> {
                 let rest = &self.bytes[start..];
                 let length = rest
                     .iter()
-                    .position(|byte| {
-                        matches!(byte, b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t')
-                    })
+                    .position(|byte| matches!(byte, b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t'))
                     .unwrap_or(rest.len());
                 let scalar = &rest[..length];
                 if !matches!(scalar, b"true" | b"false" | b"null") && !is_number(scalar) {
@@ -290,7 +288,8 @@ impl<'a> Scanner<'a> {
         Ok(false)
     }
 
-    /// Takes a value and compares it up to the first difference. Recurses as deep as `expected`, which comes from the plan.
+    /// Takes a value and compares it up to the first difference. Recurses as deep as `expected`, which comes from the
+    /// plan.
     fn equals(&mut self, expected: &Value) -> Result<bool, Malformed> {
         match (self.peek()?, expected) {
             (b'"', Value::String(expected)) => string_equals(self.string()?, expected),
@@ -348,8 +347,7 @@ fn escaped_member<'e>(
 }
 
 fn number_equals(text: &[u8], expected: &Number) -> bool {
-    let Some(text) = std::str::from_utf8(text).ok().filter(|text| is_number(text.as_bytes()))
-    else {
+    let Some(text) = std::str::from_utf8(text).ok().filter(|text| is_number(text.as_bytes())) else {
         return false;
     };
     if let (Ok(found), Some(expected)) = (text.parse::<i64>(), expected.as_i64()) {

@@ -1,6 +1,7 @@
 //! The parts of a request, and their rendering.
 //!
-//! Hot path. Rules: constant text is one copy; nothing is allocated once the buffers have grown to the size of a request.
+//! Hot path. Rules: constant text is one copy; nothing is allocated once the buffers have grown to the size of a
+//! request.
 
 use weir_schedule::Random;
 
@@ -61,9 +62,7 @@ pub(crate) fn render(parts: &[Part], values: &mut Values<'_>, out: &mut Vec<u8>)
                 append_number(low.wrapping_add_unsigned(offset), out);
             }
             Part::Word(length) => append_word(*length, values.random, out),
-            Part::Cell { feeder, column, place } => {
-                append_value((values.cell)(*feeder, *column), *place, out)
-            }
+            Part::Cell { feeder, column, place } => append_value((values.cell)(*feeder, *column), *place, out),
             Part::Variable { index, place } => {
                 append_value(&values.variables[*index], *place, out);
             }
@@ -138,16 +137,13 @@ fn append_encoded(bytes: &[u8], out: &mut Vec<u8>, is_kept: fn(u8) -> bool) {
         if is_kept(byte) {
             out.push(byte);
         } else {
-            out.extend_from_slice(&[
-                b'%',
-                DIGITS[usize::from(byte >> 4)],
-                DIGITS[usize::from(byte & 0xf)],
-            ]);
+            out.extend_from_slice(&[b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
         }
     }
 }
 
-/// Returns whether a byte of data needs no escape: RFC 3986's unreserved characters, and those that paths commonly contain.
+/// Returns whether a byte of data needs no escape: RFC 3986's unreserved characters, and those that paths commonly
+/// contain.
 fn is_data(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~/:@,".contains(&byte)
 }
@@ -159,9 +155,9 @@ fn is_url(byte: u8) -> bool {
 
 /// Returns `/path` of `http://host/path`, and of `/path`.
 fn without_authority(url: &[u8]) -> &[u8] {
-    let scheme = [&b"http://"[..], b"https://"].into_iter().find(|scheme| {
-        url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    });
+    let scheme = [&b"http://"[..], b"https://"]
+        .into_iter()
+        .find(|scheme| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
     let Some(scheme) = scheme else { return url };
     let rest = &url[scheme.len()..];
     let end = rest.iter().position(|&byte| byte == b'/' || byte == b'?');

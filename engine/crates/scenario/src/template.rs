@@ -1,7 +1,8 @@
 //! Templates: text with placeholders in double braces.
 //!
-//! Workloads have the same grammar (`src/weir/model/template.py`); `tests/data/templates.json` tests both. A placeholder begins with
-//! `{{`, ends with the next `}}` and has no brace inside, so that JSON may surround it: `{"id":{{seq}}}`.
+//! Workloads have the same grammar (`src/weir/model/template.py`); `tests/data/templates.json` tests both. A
+//! placeholder begins with `{{`, ends with the next `}}` and has no brace inside, so that JSON may surround it:
+//! `{"id":{{seq}}}`.
 
 /// The longest random word.
 const MAX_WORD: u32 = 1 << 20;
@@ -44,10 +45,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Piece<'_>>, Wrong> {
         let end = inside.find(['{', '}']).unwrap_or(inside.len());
         if !inside[end..].starts_with("}}") {
             let shown: String = rest[start..].chars().take(40).collect();
-            return Err((
-                format!("{shown:?}"),
-                "}} after {{, without braces between them".to_owned(),
-            ));
+            return Err((format!("{shown:?}"), "}} after {{, without braces between them".to_owned()));
         }
         pieces.push(placeholder(inside[..end].trim())?);
         rest = &inside[end + 2..];
@@ -78,12 +76,8 @@ fn placeholder(inside: &str) -> Result<Piece<'_>, Wrong> {
         "int" => {
             let bounds: Vec<i64> = rest.split_whitespace().filter_map(integer).collect();
             match bounds[..] {
-                [low, high] if low <= high && rest.split_whitespace().count() == 2 => {
-                    Ok(Piece::Int(low, high))
-                }
-                _ => wrong(
-                    "{{int LOW HIGH}}, two whole numbers of at most 64 bits, LOW not above HIGH",
-                ),
+                [low, high] if low <= high && rest.split_whitespace().count() == 2 => Ok(Piece::Int(low, high)),
+                _ => wrong("{{int LOW HIGH}}, two whole numbers of at most 64 bits, LOW not above HIGH"),
             }
         }
         "word" => match integer(rest).and_then(|length| u32::try_from(length).ok()) {
@@ -91,15 +85,11 @@ fn placeholder(inside: &str) -> Result<Piece<'_>, Wrong> {
             _ => wrong("{{word LENGTH}}, a length from 1 to 1048576"),
         },
         "csv" => match rest.split_once('.') {
-            Some((feeder, column)) if !feeder.is_empty() && !column.is_empty() => {
-                Ok(Piece::Csv { feeder, column })
-            }
+            Some((feeder, column)) if !feeder.is_empty() && !column.is_empty() => Ok(Piece::Csv { feeder, column }),
             _ => wrong("{{csv FEEDER.COLUMN}}"),
         },
         "json" => match rest.split_once('.') {
-            Some((feeder, field)) if !feeder.is_empty() && !field.is_empty() => {
-                Ok(Piece::Json { feeder, field })
-            }
+            Some((feeder, field)) if !feeder.is_empty() && !field.is_empty() => Ok(Piece::Json { feeder, field }),
             _ => wrong("{{json FEEDER.KEY}} or {{json FEEDER./JSON/POINTER}}"),
         },
         variable if rest.is_empty() && is_variable(variable) => Ok(Piece::Variable(variable)),
@@ -162,8 +152,7 @@ mod tests {
     fn workloads_and_scenarios_agree_on_what_a_template_is() {
         let data: serde_json::Value =
             serde_json::from_str(include_str!("../../../../tests/data/templates.json")).unwrap();
-        let texts =
-            |key: &str| -> Vec<String> { serde_json::from_value(data[key].clone()).unwrap() };
+        let texts = |key: &str| -> Vec<String> { serde_json::from_value(data[key].clone()).unwrap() };
         for text in texts("valid") {
             assert!(parse(&text).is_ok(), "{text}: {:?}", parse(&text));
         }

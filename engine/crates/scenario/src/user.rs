@@ -15,8 +15,8 @@ use crate::cookies::Jar;
 use crate::feeder::Deck;
 use crate::render::{Values, render};
 
-/// Numbers of random streams of a seed. Inputs of users and rows of threads are numbered from here. The load's users begin at 0, its
-/// arrivals at 2^62.
+/// Numbers of random streams of a seed. Inputs of users and rows of threads are numbered from here. The load's users
+/// begin at 0, its arrivals at 2^62.
 const INPUTS: u64 = 1 << 61;
 const ROWS: u64 = 1 << 63;
 
@@ -84,8 +84,8 @@ impl Compiled {
         })
     }
 
-    /// Returns the user of this number. The same seed and number draw the same inputs, except for rows, which the users of a thread
-    /// share.
+    /// Returns the user of this number. The same seed and number draw the same inputs, except for rows, which the users
+    /// of a thread share.
     pub fn user(&self, number: u64, seed: u64) -> User {
         User {
             random: Random::new(seed, INPUTS + number),
@@ -99,7 +99,8 @@ impl Compiled {
 }
 
 impl User {
-    /// Appends the next request to `out` unless it is constant. Returns `None` if a feeder that ends has no row left for this user.
+    /// Appends the next request to `out` unless it is constant. Returns `None` if a feeder that ends has no row left
+    /// for this user.
     pub fn next<W: RequestWriter>(
         &mut self,
         compiled: &Compiled,
@@ -171,8 +172,8 @@ impl User {
         matches!(compiled.order, Order::Steps).then_some(self.position as usize)
     }
 
-    /// Checks the response to a step's request, takes its cookies and extracts its variables. If an extraction fails, the user begins a
-    /// new round, because its next steps could not be rendered.
+    /// Checks the response to a step's request, takes its cookies and extracts its variables. If an extraction fails,
+    /// the user begins a new round, because its next steps could not be rendered.
     ///
     /// # Errors
     /// The first failed check or extraction.

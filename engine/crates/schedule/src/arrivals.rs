@@ -1,8 +1,8 @@
 //! Arrivals of an open load: the due time of each request.
 //!
-//! A cursor over the arrivals is a few numbers. So a queue of due requests needs no memory: it is the distance between two cursors over the
-//! same stream. Each due time is the inverse of the cumulative rate. Its argument is an index for constant arrivals, and a sum of
-//! exponential numbers with mean 1 for a Poisson process.
+//! A cursor over the arrivals is a few numbers. So a queue of due requests needs no memory: it is the distance between
+//! two cursors over the same stream. Each due time is the inverse of the cumulative rate. Its argument is an index for
+//! constant arrivals, and a sum of exponential numbers with mean 1 for a Poisson process.
 
 use std::sync::Arc;
 

@@ -36,14 +36,12 @@ impl Line {
 pub struct Curve(Vec<Line>);
 
 impl Curve {
-    /// Returns the curve through points (seconds, value), constant before the first and after the last. Two points at one time make a step.
-    /// Returns `None` unless times are in order and values are finite and not negative.
+    /// Returns the curve through points (seconds, value), constant before the first and after the last. Two points at
+    /// one time make a step. Returns `None` unless times are in order and values are finite and not negative.
     pub fn new(points: &[(f64, f64)]) -> Option<Self> {
         let (&(first_s, first), &(last_s, last)) = (points.first()?, points.last()?);
         let is_ordered = points.windows(2).all(|pair| pair[0].0 <= pair[1].0);
-        let is_usable = |&(t_s, value): &(f64, f64)| {
-            t_s.is_finite() && t_s >= 0.0 && value.is_finite() && value >= 0.0
-        };
+        let is_usable = |&(t_s, value): &(f64, f64)| t_s.is_finite() && t_s >= 0.0 && value.is_finite() && value >= 0.0;
         if !is_ordered || !points.iter().all(is_usable) {
             return None;
         }
@@ -73,8 +71,8 @@ impl Curve {
             .map_or(0.0, |segment| segment.before + segment.area(until_s - segment.start_s))
     }
 
-    /// Returns the time in nanoseconds after which the integral is above `area`, or `u64::MAX` if it never is. `segment` is a hint that this
-    /// function advances: pass 0 for the first of growing areas.
+    /// Returns the time in nanoseconds after which the integral is above `area`, or `u64::MAX` if it never is.
+    /// `segment` is a hint that this function advances: pass 0 for the first of growing areas.
     #[inline]
     pub fn inverse_integral_ns(&self, area: f64, segment: &mut usize) -> u64 {
         while let Some(next) = self.0.get(*segment + 1) {
@@ -94,17 +92,14 @@ impl Curve {
         };
         let divisor = here.from + root;
         if divisor == 0.0 {
-            return if here.length_s.is_finite() && slope > 0.0 {
-                (here.start_s * NS_PER_S) as u64
-            } else {
-                u64::MAX
-            };
+            return if here.length_s.is_finite() && slope > 0.0 { (here.start_s * NS_PER_S) as u64 } else { u64::MAX };
         }
         let elapsed_ns = 2.0 * rest * NS_PER_S / divisor;
         (here.start_s * NS_PER_S + elapsed_ns.min(here.length_s * NS_PER_S)) as u64
     }
 
-    /// Returns the next period, in nanoseconds from `from_ns` on, in which the value is above `level`. An endless period ends at `u64::MAX`.
+    /// Returns the next period, in nanoseconds from `from_ns` on, in which the value is above `level`. An endless
+    /// period ends at `u64::MAX`.
     pub fn next_above(&self, level: f64, from_ns: u64) -> Option<(u64, u64)> {
         let mut stretch: Option<(u64, u64)> = None;
         for segment in &self.0 {

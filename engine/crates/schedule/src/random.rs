@@ -1,7 +1,7 @@
 //! Reproducible random numbers: the same seed makes the same load.
 
-/// A stream of random numbers (SplitMix64: Steele, Lea and Flood, 2014). It has eight bytes, so each user has its own, independent of the
-/// order in which users run.
+/// A stream of random numbers (SplitMix64: Steele, Lea and Flood, 2014). It has eight bytes, so each user has its own,
+/// independent of the order in which users run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Random(u64);
 

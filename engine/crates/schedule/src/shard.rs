@@ -32,7 +32,8 @@ impl Shard {
         self.n
     }
 
-    /// Returns this shard's number of `total` connections, users or arrivals. The numbers of all shards add up to `total`.
+    /// Returns this shard's number of `total` connections, users or arrivals. The numbers of all shards add up to
+    /// `total`.
     pub fn count(self, total: u64) -> u64 {
         total / self.n + u64::from(self.k < total % self.n)
     }

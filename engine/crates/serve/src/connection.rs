@@ -6,7 +6,8 @@ use std::time::Instant;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
-/// Maximum unsent output. Above it the server stops reading, so a client that does not read its responses cannot fill the memory.
+/// Maximum unsent output. Above it the server stops reading, so a client that does not read its responses cannot fill
+/// the memory.
 const MAX_PENDING_OUTPUT: usize = 1024 * 1024;
 
 /// The result of writing.
@@ -66,11 +67,8 @@ impl Connection {
     /// Sends as much output as possible.
     pub fn flush(&mut self) -> FlushResult {
         while self.written < self.output.len() {
-            match rustix::net::send(
-                self.socket.as_fd(),
-                &self.output[self.written..],
-                rustix::net::SendFlags::NOSIGNAL,
-            ) {
+            match rustix::net::send(self.socket.as_fd(), &self.output[self.written..], rustix::net::SendFlags::NOSIGNAL)
+            {
                 Ok(count) => self.written += count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return FlushResult::Blocked,

@@ -1,7 +1,8 @@
 //! Delayed responses, and the one timer that wakes the loop for the next of them.
 //!
-//! A wake-up costs as much as sending a response. So one wake-up sends all responses that are due, and the next one is delayed a little: a
-//! response may be late by 0.1 % of its wait, at most 1 ms. A response without others shortly before it is on time.
+//! A wake-up costs as much as sending a response. So one wake-up sends all responses that are due, and the next one is
+//! delayed a little: a response may be late by 0.1 % of its wait, at most 1 ms. A response without others shortly
+//! before it is on time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
-use crate::fault::Fault;
+use crate::Fault;
 use crate::request::Persistence;
 
 /// Upper bound of the slack.
@@ -49,10 +50,8 @@ pub struct DelayedResponses {
 
 impl DelayedResponses {
     pub fn new(now: Instant) -> rustix::io::Result<Self> {
-        let timer = rustix::time::timerfd_create(
-            TimerfdClockId::Monotonic,
-            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
-        )?;
+        let timer =
+            rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         Ok(Self { timer, due: BinaryHeap::new(), last_search: now })
     }
 
@@ -75,7 +74,8 @@ impl DelayedResponses {
         None
     }
 
-    /// Returns the time of the next search: when the next response is due, or up to its slack later after a recent search.
+    /// Returns the time of the next search: when the next response is due, or up to its slack later after a recent
+    /// search.
     fn next_search(&self) -> Option<Instant> {
         let Reverse(next) = self.due.peek()?;
         Some(next.earliest.max(self.last_search + (next.latest - next.earliest)))

@@ -1,6 +1,7 @@
 //! Servers with one chosen fault, for checks of a client's error handling.
 //!
-//! Most faults have one thread per connection here. `status-500` and `die-after` are responses of the event loop in `server`.
+//! Most faults have one thread per connection here. `status-500` and `die-after` are responses of the event loop in
+//! `server`.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -12,52 +13,19 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, sockopt};
 
 use crate::request::{self, Parsed};
-use crate::{Error, Listener, ServerEnd};
+use crate::{Error, Fault, Listener, ServerEnd};
 use weir_sys::pipe::is_closed;
 
 /// Time between two bytes of [`Fault::SlowDrip`]: a response of 60 bytes takes 6 s, longer than usual timeouts.
 const DRIP_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) const GARBAGE: &[u8] = b"\x00\x01 this is not HTTP \xff\xfe\r\n\r\n";
-pub(crate) const HALF: &[u8] =
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\n0123456789";
+pub(crate) const HALF: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\n0123456789";
 const STATUS_500: &[u8] =
     b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\n";
 
-/// A fault of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
-    /// Accepts a connection and closes it.
-    Close,
-    /// Reads requests and never responds.
-    Silent,
-    /// Responds with bytes that are not HTTP, then closes.
-    Garbage,
-    /// Sends half of a response, then closes.
-    Half,
-    /// Resets the connection in place of a response.
-    Reset,
-    /// Responds to every request with status 500.
-    Status500,
-    /// Responds with one byte every 100 ms.
-    SlowDrip,
-    /// Responds without a fault and exits after this number of responses.
-    DieAfter(u64),
-}
-
-impl Fault {
-    /// Returns whether the fault needs its own thread per connection.
-    pub(crate) fn needs_raw_connection(self) -> bool {
-        !matches!(self, Self::Status500 | Self::DieAfter(_))
-    }
-}
-
 /// Accepts connections, with one thread each, until `watch` closes.
-pub fn serve(
-    listener: &Listener,
-    fault: Fault,
-    watch: Option<BorrowedFd<'_>>,
-) -> Result<ServerEnd, Error> {
+pub fn serve(listener: &Listener, fault: Fault, watch: Option<BorrowedFd<'_>>) -> Result<ServerEnd, Error> {
     loop {
         let mut waits = vec![PollFd::new(listener, PollFlags::IN)];
         if let Some(watch) = &watch {
@@ -113,7 +81,7 @@ fn serve_connection(mut stream: TcpStream, fault: Fault) -> std::io::Result<()> 
                     std::thread::sleep(DRIP_INTERVAL);
                 }
             }
-            Fault::Close | Fault::Silent | Fault::Status500 | Fault::DieAfter(_) => {}
+            Fault::Close | Fault::Silent | Fault::Status500 | Fault::DieAfter => {}
         }
     }
     Ok(())

@@ -9,10 +9,13 @@
 //! | *times* | a small 200 after a random service time, with or without a queue | checks against a closed form |
 //! | *fault* | one chosen fault | checks of error handling |
 //!
-//! They are instruments, not web servers: no TLS, no HTTP/2, no routing. Their only limit for hostile clients is one on memory.
+//! They are instruments, not web servers: no TLS, no HTTP/2, no routing. Their only limit for hostile clients is one on
+//! memory.
 //!
-//! The crate neither prints nor exits. A server ends when the other side closes its `watch` descriptor (usually standard input).
+//! The crate neither prints nor exits. A server ends when the other side closes its `watch` descriptor (usually
+//! standard input).
 
+mod behaviour;
 mod connection;
 mod delayed;
 mod fault;
@@ -23,43 +26,10 @@ mod server;
 mod service_time;
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
-use std::time::Duration;
 
-pub use fault::Fault;
+pub use behaviour::{Behaviour, Fault};
 pub use listener::{DEFAULT_BACKLOG, Listener};
 pub use service_time::Distribution;
-
-/// The response of a server to a request.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Behaviour {
-    /// A fixed small 200.
-    Null,
-    /// A 200 with the request's body and content type.
-    Echo,
-    /// A fixed small 200 after this time, from the arrival of the complete request.
-    Delay(Duration),
-    /// A fixed small 200. Requests in the last `length` of each period `every` get it at the end of the period.
-    Stall {
-        /// Length of a period, from the start of the server.
-        every: Duration,
-        /// Time without responses at the end of each period.
-        length: Duration,
-    },
-    /// A fixed small 200 after a random service time.
-    Times {
-        /// Distribution of the service times.
-        distribution: Distribution,
-        /// Maximum number of concurrent requests; further ones queue in order of arrival. `None`: unlimited.
-        servers: Option<NonZeroUsize>,
-        /// A fault in place of a response, when that is due, and its share of the requests. Not a slow drip or an exit.
-        fault: Option<(Fault, f64)>,
-        /// Seed of the random numbers.
-        seed: u64,
-    },
-    /// A chosen fault.
-    Fault(Fault),
-}
 
 /// The reason why a server stopped without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

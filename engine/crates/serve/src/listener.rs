@@ -17,7 +17,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`; port 0 chooses a free port. `backlog`: maximum number of connections that wait to be accepted.
+    /// Listens on `address`; port 0 chooses a free port. `backlog`: maximum number of connections that wait to be
+    /// accepted.
     pub fn bind(address: SocketAddr, backlog: i32) -> Result<Self, Error> {
         let bound = || -> rustix::io::Result<Self> {
             let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -39,17 +40,12 @@ impl Listener {
     }
 
     /// Serves until the other side closes `watch`. `None`: serves until the process is killed.
-    pub fn serve(
-        self,
-        behaviour: Behaviour,
-        watch: Option<BorrowedFd<'_>>,
-    ) -> Result<ServerEnd, Error> {
-        // 1024, the usual soft limit, is fewer than the connections of a load. accept() reports a hard limit that is too low.
+    pub fn serve(self, behaviour: Behaviour, watch: Option<BorrowedFd<'_>>) -> Result<ServerEnd, Error> {
+        // 1024, the usual soft limit, is fewer than the connections of a load. accept() reports a hard limit that is
+        // too low.
         weir_sys::limits::raise_open_files(u64::MAX);
         match behaviour {
-            Behaviour::Fault(fault) if fault.needs_raw_connection() => {
-                crate::fault::serve(&self, fault, watch)
-            }
+            Behaviour::Fault { kind, .. } if kind.needs_raw_connection() => crate::fault::serve(&self, kind, watch),
             _ => crate::server::Server::new(&self, behaviour, watch)?.run(),
         }
     }

@@ -16,7 +16,8 @@ impl Queue {
         Self { servers, busy_until: BinaryHeap::with_capacity(servers) }
     }
 
-    /// Returns the end of a request that arrives now and takes `service_time`. The first free server serves it. Call this in order of arrival.
+    /// Returns the end of a request that arrives now and takes `service_time`. The first free server serves it. Call
+    /// this in order of arrival.
     pub(crate) fn done_at(&mut self, now: Instant, service_time: Duration) -> Instant {
         let begins = if self.busy_until.len() < self.servers {
             now

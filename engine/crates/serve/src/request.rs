@@ -1,7 +1,8 @@
 //! A stateless parser of requests, without I/O.
 //!
-//! [`parse`] finds one complete request at the start of the received bytes, or asks for more. It parses a head again after each part of the
-//! body. This is cheaper than a parser with state, because a benchmark's requests usually arrive complete.
+//! [`parse`] finds one complete request at the start of the received bytes, or asks for more. It parses a head again
+//! after each part of the body. This is cheaper than a parser with state, because a benchmark's requests usually arrive
+//! complete.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -90,10 +91,7 @@ pub fn parse(input: &[u8]) -> Parsed<'_> {
     for header in head.headers.iter() {
         let name = header.name;
         if name.eq_ignore_ascii_case("content-length") {
-            match std::str::from_utf8(header.value)
-                .ok()
-                .and_then(|value| value.trim().parse::<usize>().ok())
-            {
+            match std::str::from_utf8(header.value).ok().and_then(|value| value.trim().parse::<usize>().ok()) {
                 Some(length) if content_length.is_none_or(|earlier| earlier == length) => {
                     content_length = Some(length);
                 }
@@ -137,13 +135,7 @@ pub fn parse(input: &[u8]) -> Parsed<'_> {
             None => return Parsed::Incomplete(expects_continue && rest.is_empty()),
         }
     };
-    Parsed::Complete(Request {
-        length: head_length + body_length,
-        persistence,
-        is_head,
-        content_type,
-        body,
-    })
+    Parsed::Complete(Request { length: head_length + body_length, persistence, is_head, content_type, body })
 }
 
 /// Returns whether a comma-separated header value has `token`, ignoring case.
@@ -209,9 +201,9 @@ fn dechunk(input: &[u8]) -> Chunked {
 mod tests {
     use super::*;
 
-    const CHUNKED: &[u8] = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=1\r\nde\r\n0\r\nTrailer: 1\r\n\r\n";
-    const SIZED: &[u8] =
-        b"POST /a?b HTTP/1.1\r\nContent-Type: text/x\r\nContent-Length: 5\r\n\r\nabcde";
+    const CHUNKED: &[u8] =
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=1\r\nde\r\n0\r\nTrailer: 1\r\n\r\n";
+    const SIZED: &[u8] = b"POST /a?b HTTP/1.1\r\nContent-Type: text/x\r\nContent-Length: 5\r\n\r\nabcde";
 
     #[test]
     fn request_needs_its_last_byte() {
@@ -219,18 +211,14 @@ mod tests {
             for cut in 0..whole.len() {
                 assert_eq!(parse(&whole[..cut]), Parsed::Incomplete(false), "{cut}");
             }
-            assert!(
-                matches!(parse(whole), Parsed::Complete(request) if request.length == whole.len())
-            );
+            assert!(matches!(parse(whole), Parsed::Complete(request) if request.length == whole.len()));
         }
     }
 
     #[test]
     fn chunked_and_sized_bodies_are_equal() {
         for whole in [CHUNKED, SIZED] {
-            let Parsed::Complete(request) = parse(whole) else {
-                panic!("no complete request was found")
-            };
+            let Parsed::Complete(request) = parse(whole) else { panic!("no complete request was found") };
             assert_eq!(request.body.as_ref(), b"abcde");
         }
     }
@@ -249,10 +237,7 @@ mod tests {
             _ => None,
         };
         assert_eq!(of(b"GET / HTTP/1.0\r\n\r\n"), Some(Persistence::Close));
-        assert_eq!(
-            of(b"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"),
-            Some(Persistence::ExplicitKeepAlive)
-        );
+        assert_eq!(of(b"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"), Some(Persistence::ExplicitKeepAlive));
         assert_eq!(of(b"GET / HTTP/1.1\r\n\r\n"), Some(Persistence::KeepAlive));
         assert_eq!(of(b"GET / HTTP/1.1\r\nConnection: x, close\r\n\r\n"), Some(Persistence::Close));
     }
@@ -261,14 +246,8 @@ mod tests {
     fn invalid_request_is_refused() {
         assert_eq!(parse(b"\x16\x03\x01\x02\x00"), Parsed::Refused(400));
         assert_eq!(parse(b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"), Parsed::Refused(400));
-        assert_eq!(
-            parse(b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"),
-            Parsed::Refused(413)
-        );
-        assert_eq!(
-            parse(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
-            Parsed::Refused(400)
-        );
+        assert_eq!(parse(b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"), Parsed::Refused(413));
+        assert_eq!(parse(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), Parsed::Refused(400));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The event loop of all servers except most faults: one thread, level-triggered epoll.
 //!
-//! Hot path (null): one `recv` and one `send` per readable connection, also for pipelined requests. It does not allocate: it parses requests
-//! in the receive buffer, and reuses a connection's output buffer. One `epoll_wait` serves all ready connections.
+//! Hot path (null): one `recv` and one `send` per readable connection, also for pipelined requests. It does not
+//! allocate: it parses requests in the receive buffer, and reuses a connection's output buffer. One `epoll_wait` serves
+//! all ready connections.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -12,10 +13,10 @@ use rustix::net::{RecvFlags, SocketFlags, sockopt};
 
 use crate::connection::{Connection, FlushResult};
 use crate::delayed::{self, DelayedResponse, DelayedResponses};
-use crate::fault::{self, Fault};
+use crate::fault;
 use crate::queue::Queue;
 use crate::request::{self, Parsed, Persistence, Request};
-use crate::{Behaviour, Error, Listener, ServerEnd};
+use crate::{Behaviour, Error, Fault, Listener, ServerEnd};
 use weir_schedule::Random;
 use weir_sys::pipe::is_closed;
 
@@ -23,8 +24,7 @@ const LISTENER: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 const WATCH: u64 = u64::MAX - 2;
 
-const SMALL_OK: &[u8] =
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok";
+const SMALL_OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok";
 const SMALL_OK_HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n";
 
 /// Events of a connection without unsent output.
@@ -57,11 +57,7 @@ pub struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    pub fn new(
-        listener: &'a Listener,
-        behaviour: Behaviour,
-        watch: Option<BorrowedFd<'a>>,
-    ) -> Result<Self, Error> {
+    pub fn new(listener: &'a Listener, behaviour: Behaviour, watch: Option<BorrowedFd<'a>>) -> Result<Self, Error> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let began = Instant::now();
         let delayed = DelayedResponses::new(began)?;
@@ -85,9 +81,7 @@ impl<'a> Server<'a> {
                 _ => Random::new(0, 0),
             },
             queue: match behaviour {
-                Behaviour::Times { servers, .. } => {
-                    servers.map(|servers| Queue::new(servers.get()))
-                }
+                Behaviour::Times { servers, .. } => servers.map(|servers| Queue::new(servers.get())),
                 _ => None,
             },
             began,
@@ -125,7 +119,7 @@ impl<'a> Server<'a> {
     }
 
     fn is_at_limit(&self) -> bool {
-        matches!(self.behaviour, Behaviour::Fault(Fault::DieAfter(requests)) if self.response_count >= requests)
+        matches!(self.behaviour, Behaviour::Fault { requests: Some(limit), .. } if self.response_count >= limit)
     }
 
     fn accept(&mut self) -> Result<(), Error> {
@@ -169,15 +163,9 @@ impl<'a> Server<'a> {
     }
 
     /// Sends the output, then keeps the connection or closes it.
-    fn put_back(
-        &mut self,
-        slot: usize,
-        mut connection: Connection,
-        alive: bool,
-    ) -> Result<(), Error> {
+    fn put_back(&mut self, slot: usize, mut connection: Connection, alive: bool) -> Result<(), Error> {
         let flushed = connection.flush();
-        let finished =
-            flushed == FlushResult::Complete && connection.closing && connection.delayed == 0;
+        let finished = flushed == FlushResult::Complete && connection.closing && connection.delayed == 0;
         if !alive || flushed == FlushResult::Failed || finished {
             drop(connection);
             self.free.push(slot);
@@ -241,9 +229,8 @@ impl<'a> Server<'a> {
                     break;
                 }
                 Parsed::Refused(status) => {
-                    let response = format!(
-                        "HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-                    );
+                    let response =
+                        format!("HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
                     connection.output.extend_from_slice(response.as_bytes());
                     connection.closing = true;
                     return input.len();
@@ -265,8 +252,8 @@ impl<'a> Server<'a> {
         match self.behaviour {
             Behaviour::Null => small_ok(output, request.persistence, request.is_head),
             Behaviour::Echo => echo(output, request),
-            Behaviour::Delay(wait) => self.respond_later(slot, connection, request, wait, None),
-            Behaviour::Times { distribution, fault, .. } => {
+            Behaviour::Delay { wait } => self.respond_later(slot, connection, request, wait, None),
+            Behaviour::Times { distribution, fault, fault_share, .. } => {
                 let service_time = distribution.draw(&mut self.random);
                 let wait = match &mut self.queue {
                     Some(queue) => {
@@ -275,8 +262,7 @@ impl<'a> Server<'a> {
                     }
                     None => service_time,
                 };
-                let fault =
-                    fault.and_then(|(fault, share)| (self.random.unit() <= share).then_some(fault));
+                let fault = fault.filter(|_| self.random.unit() <= fault_share);
                 self.respond_later(slot, connection, request, wait, fault);
             }
             Behaviour::Stall { every, length } => {
@@ -291,10 +277,10 @@ impl<'a> Server<'a> {
                     }
                 }
             }
-            Behaviour::Fault(Fault::Status500) => {
+            Behaviour::Fault { kind: Fault::Status500, .. } => {
                 fault::write_status_500(output, request.is_head);
             }
-            Behaviour::Fault(_) => small_ok(output, request.persistence, request.is_head),
+            Behaviour::Fault { .. } => small_ok(output, request.persistence, request.is_head),
         }
     }
 
@@ -369,7 +355,7 @@ fn write_delayed(connection: &mut Connection, due: &DelayedResponse) -> bool {
         }
         Fault::Garbage => connection.output.extend_from_slice(fault::GARBAGE),
         Fault::Half => connection.output.extend_from_slice(fault::HALF),
-        Fault::Status500 | Fault::SlowDrip | Fault::DieAfter(_) => {
+        Fault::Status500 | Fault::SlowDrip | Fault::DieAfter => {
             fault::write_status_500(&mut connection.output, due.is_head);
         }
     }
@@ -378,7 +364,8 @@ fn write_delayed(connection: &mut Connection, due: &DelayedResponse) -> bool {
     true
 }
 
-/// Returns the rest of a stall at the time `elapsed`. Returns `None` outside of a stall, which is the last `length` of each `every`.
+/// Returns the rest of a stall at the time `elapsed`. Returns `None` outside of a stall, which is the last `length` of
+/// each `every`.
 fn stall_rest(elapsed: Duration, every: Duration, length: Duration) -> Option<Duration> {
     let period_ns = every.as_nanos().max(1);
     let left_of_period_ns = period_ns - elapsed.as_nanos() % period_ns;
@@ -401,12 +388,7 @@ fn echo(output: &mut Vec<u8>, request: &Request<'_>) {
     output.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Type: ");
     output.extend_from_slice(request.content_type.unwrap_or(b"application/octet-stream"));
     // Writing to a Vec cannot fail.
-    let _ = write!(
-        output,
-        "\r\n{}Content-Length: {}\r\n\r\n",
-        request.persistence.header(),
-        request.body.len()
-    );
+    let _ = write!(output, "\r\n{}Content-Length: {}\r\n\r\n", request.persistence.header(), request.body.len());
     if !request.is_head {
         output.extend_from_slice(&request.body);
     }
@@ -419,13 +401,7 @@ mod tests {
 
     #[test]
     fn stall_is_the_end_of_each_period() {
-        let at = |ms| {
-            stall_rest(
-                Duration::from_millis(ms),
-                Duration::from_secs(2),
-                Duration::from_millis(500),
-            )
-        };
+        let at = |ms| stall_rest(Duration::from_millis(ms), Duration::from_secs(2), Duration::from_millis(500));
         for outside in [0, 1, 1000, 1499, 2000, 3499, 4000] {
             assert_eq!(at(outside), None, "{outside}");
         }

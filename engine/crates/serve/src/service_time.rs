@@ -1,8 +1,11 @@
 //! Random service times with a known distribution.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use weir_schedule::Random;
+
+use crate::behaviour::parse_duration;
 
 /// A distribution of service times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,32 @@ impl Distribution {
     }
 }
 
+/// Parses `constant:2ms`, `uniform:1ms..3ms` or `exponential:5ms`.
+impl FromStr for Distribution {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "`{text}` is not a distribution; expected one such as constant:2ms, uniform:1ms..3ms or exponential:5ms"
+            )
+        };
+        match text.split_once(':').ok_or_else(wrong)? {
+            ("constant", time) => parse_duration(time).map(Self::Constant),
+            ("exponential", mean) => parse_duration(mean).map(Self::Exponential),
+            ("uniform", bounds) => {
+                let (low, high) = bounds.split_once("..").ok_or_else(wrong)?;
+                let (low, high) = (parse_duration(low)?, parse_duration(high)?);
+                if low > high {
+                    return Err(format!("`{text}`: the first time is above the second"));
+                }
+                Ok(Self::Uniform(low, high))
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,8 +63,7 @@ mod tests {
 
     fn sorted(distribution: Distribution) -> Vec<f64> {
         let mut random = Random::new(7, 0);
-        let mut times: Vec<f64> =
-            (0..100_000).map(|_| distribution.draw(&mut random).as_secs_f64() * 1e3).collect();
+        let mut times: Vec<f64> = (0..100_000).map(|_| distribution.draw(&mut random).as_secs_f64() * 1e3).collect();
         times.sort_by(f64::total_cmp);
         times
     }

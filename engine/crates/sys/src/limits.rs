@@ -3,7 +3,8 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 use rustix::thread::sched_getaffinity;
 
-/// Raises the soft limit of open files to `wanted`, or to the hard limit if that is lower. Never lowers it. Returns the limits before.
+/// Raises the soft limit of open files to `wanted`, or to the hard limit if that is lower. Never lowers it. Returns the
+/// limits before.
 ///
 /// A refusal is no error here: the caller reads the new limit, or notices when it cannot open a file.
 pub fn raise_open_files(wanted: u64) -> Rlimit {
@@ -24,7 +25,8 @@ pub fn max_open_files() -> Option<u64> {
 /// The lowest priority: every other thread gets the CPU first.
 pub const LOWEST_PRIORITY: i32 = 19;
 
-/// Lowers the priority of the calling thread to `nice`. A refusal is no error: lower values than the present one need a capability.
+/// Lowers the priority of the calling thread to `nice`. A refusal is no error: lower values than the present one need a
+/// capability.
 pub fn lower_priority(nice: i32) {
     let _ = setpriority_process(None, nice);
 }

@@ -5,7 +5,8 @@ use std::os::fd::AsFd;
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
-/// Returns whether a descriptor is a pipe or a socket. A terminal, a file or /dev/null says nothing about the parent process.
+/// Returns whether a descriptor is a pipe or a socket. A terminal, a file or /dev/null says nothing about the parent
+/// process.
 pub fn is_pipe(descriptor: impl AsFd) -> bool {
     fstat(descriptor)
         .map(|status| FileType::from_raw_mode(status.st_mode))

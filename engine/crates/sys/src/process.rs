@@ -19,22 +19,24 @@ pub use libc::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 pub struct SignalFd(OwnedFd);
 
 impl SignalFd {
-    /// Blocks `signals` and queues them here. Call this before the process starts a thread, because threads inherit the mask.
+    /// Blocks `signals` and queues them here. Call this before the process starts a thread, because threads inherit the
+    /// mask.
     pub fn new(signals: &[libc::c_int]) -> io::Result<Self> {
         let mut set = MaybeUninit::uninit();
-        // SAFETY: sigemptyset initialises the set that the following calls use; the signal numbers are libc's constants.
+        // SAFETY: sigemptyset initialises the set that the following calls use; the signal numbers are libc's
+        // constants.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             for &signal in signals {
                 libc::sigaddset(set.as_mut_ptr(), signal);
-                // The parent process may have left a signal ignored: then it is not queued. With SIGCHLD ignored, no child can be reaped.
+                // The parent process may have left a signal ignored: then it is not queued. With SIGCHLD ignored, no
+                // child can be reaped.
                 libc::signal(signal, libc::SIG_DFL);
             }
             if libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            let descriptor =
-                libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            let descriptor = libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
             if descriptor < 0 {
                 return Err(io::Error::last_os_error());
             }
@@ -81,13 +83,7 @@ impl Fanotify {
         let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_MOUNT;
         // SAFETY: the descriptor is open, and the path ends with a zero that the kernel reads up to.
         let done = unsafe {
-            libc::fanotify_mark(
-                self.0.as_raw_fd(),
-                flags,
-                libc::FAN_CLOSE_WRITE,
-                libc::AT_FDCWD,
-                path.as_ptr(),
-            )
+            libc::fanotify_mark(self.0.as_raw_fd(), flags, libc::FAN_CLOSE_WRITE, libc::AT_FDCWD, path.as_ptr())
         };
         if done < 0 {
             return Err(io::Error::last_os_error());
@@ -101,7 +97,8 @@ impl Fanotify {
         let count = rustix::io::read(&self.0, &mut events).ok()?;
         let mut rest = &events[..count];
         let mut files = Vec::new();
-        // An event begins with its length, and has the descriptor in bytes 16 to 20. After an overflow of the queue it has none.
+        // An event begins with its length, and has the descriptor in bytes 16 to 20. After an overflow of the queue it
+        // has none.
         while let Some(head) = rest.first_chunk::<24>() {
             let length = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]);
             let descriptor = i32::from_ne_bytes([head[16], head[17], head[18], head[19]]);
@@ -121,7 +118,8 @@ impl AsFd for Fanotify {
     }
 }
 
-/// Returns whether this process leads its session. rustix cannot represent session 0, whose leader is outside of the PID namespace.
+/// Returns whether this process leads its session. rustix cannot represent session 0, whose leader is outside of the
+/// PID namespace.
 pub fn leads_session() -> bool {
     // SAFETY: neither call takes a pointer, and 0 stands for the calling process.
     unsafe { libc::getsid(0) == libc::getpid() }
@@ -165,7 +163,8 @@ pub enum Child {
 pub fn reap() -> io::Result<Child> {
     let mut status = 0;
     let mut usage = MaybeUninit::zeroed();
-    // SAFETY: both pointers are to writable memory of the right type; all-zero is a valid rusage, read only after success.
+    // SAFETY: both pointers are to writable memory of the right type; all-zero is a valid rusage, read only after
+    // success.
     let (pid, usage) = unsafe {
         let pid = libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
         (pid, usage.assume_init())
@@ -206,6 +205,15 @@ pub fn usage(scope: UsageScope) -> Usage {
     convert_usage(&usage)
 }
 
+/// Returns the peak resident memory of this process (VmHWM). `getrusage` would include the peak of the process that
+/// started this one.
+pub fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok());
+    kilobytes.unwrap_or(0u64) * 1024
+}
+
 fn convert_usage(usage: &libc::rusage) -> Usage {
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     Usage {
@@ -216,24 +224,19 @@ fn convert_usage(usage: &libc::rusage) -> Usage {
 }
 
 /// Spawns the first process of a new PID namespace. `own`: this process's namespace, opened before the call.
-pub fn spawn_in_pid_namespace(
-    command: &mut Command,
-    own: BorrowedFd<'_>,
-) -> io::Result<std::process::Child> {
+pub fn spawn_in_pid_namespace(command: &mut Command, own: BorrowedFd<'_>) -> io::Result<std::process::Child> {
     // SAFETY: a new PID namespace affects later children only, not this process's memory or descriptors.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWPID)? };
     let child = command.spawn();
     // Later children of this thread are in the old namespace again. Without this, the next unshare would fail.
-    rustix::thread::move_into_link_name_space(
-        own,
-        Some(rustix::thread::LinkNameSpaceType::ProcessID),
-    )?;
+    rustix::thread::move_into_link_name_space(own, Some(rustix::thread::LinkNameSpaceType::ProcessID))?;
     child
 }
 
 /// Moves this process to new mount and IPC namespaces.
 pub fn unshare_mounts_and_ipc() -> rustix::io::Result<()> {
-    // SAFETY: unsharing mounts also unshares the working directory's record, which only threads could notice; an init has none.
+    // SAFETY: unsharing mounts also unshares the working directory's record, which only threads could notice; an init
+    // has none.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::NEWIPC) }
 }
 
@@ -245,8 +248,8 @@ pub fn unshare_network() -> rustix::io::Result<()> {
 
 /// Makes `command` start in a new session with default signals, and with its three standard descriptors only.
 ///
-/// `parent_death`: the kernel kills the process when this process ends. `cgroup_procs`: open `cgroup.procs` files of the control groups that
-/// the process joins.
+/// `parent_death`: the kernel kills the process when this process ends. `cgroup_procs`: open `cgroup.procs` files of
+/// the control groups that the process joins.
 pub fn detach(command: &mut Command, parent_death: bool, cgroup_procs: Vec<File>) {
     let parent = rustix::process::getpid();
     let before_exec = move || {
@@ -261,9 +264,9 @@ pub fn detach(command: &mut Command, parent_death: bool, cgroup_procs: Vec<File>
             }
         }
         let mut none = MaybeUninit::uninit();
-        // SAFETY: all four are system calls or async-signal-safe, as is required between fork and exec. sigemptyset initialises the set that
-        // pthread_sigmask reads. signal() refuses signals that cannot change, which is fine. close_range only marks descriptors; the
-        // standard library's own pipe is so marked anyway.
+        // SAFETY: all four are system calls or async-signal-safe, as is required between fork and exec. sigemptyset
+        // initialises the set that pthread_sigmask reads. signal() refuses signals that cannot change, which is fine.
+        // close_range only marks descriptors; the standard library's own pipe is so marked anyway.
         unsafe {
             for signal in 1..=libc::SIGRTMAX() {
                 libc::signal(signal, libc::SIG_DFL);

@@ -11,13 +11,14 @@ use rustix::io::Errno;
 #[repr(align(8))]
 pub struct Control<const BYTES: usize>(pub [u8; BYTES]);
 
-/// `IP_BIND_ADDRESS_NO_PORT`: chooses the port of a bound socket in connect(2), so that the port need only be unique per destination.
-/// Without this option (before Linux 4.2) ports run out sooner, and connecting reports that.
+/// `IP_BIND_ADDRESS_NO_PORT`: chooses the port of a bound socket in connect(2), so that the port need only be unique
+/// per destination. Without this option (before Linux 4.2) ports run out sooner, and connecting reports that.
 pub fn choose_port_when_connecting(socket: BorrowedFd<'_>) {
     let _ = set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
 }
 
-/// `SO_TIMESTAMPING`: the kernel stamps each packet that it receives. [`receive_message`] returns the stamps as control messages.
+/// `SO_TIMESTAMPING`: the kernel stamps each packet that it receives. [`receive_message`] returns the stamps as control
+/// messages.
 ///
 /// # Errors
 /// The kernel does not support software stamps.
@@ -27,13 +28,9 @@ pub fn stamp_received_packets(socket: BorrowedFd<'_>) -> Result<(), Errno> {
     set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, value)
 }
 
-fn set(
-    socket: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: libc::c_int,
-) -> Result<(), Errno> {
-    // SAFETY: the descriptor is open, and the value is read during the call only, as many bytes as are said to be there.
+fn set(socket: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> Result<(), Errno> {
+    // SAFETY: the descriptor is open, and the value is read during the call only, as many bytes as are said to be
+    // there.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -66,8 +63,8 @@ pub fn receive_message<const BYTES: usize>(
     header.msg_iovlen = 1;
     header.msg_control = control.0.as_mut_ptr().cast();
     header.msg_controllen = BYTES as _;
-    // SAFETY: the descriptor is open. The header and its memory live and stay untouched during the call. The kernel writes at most as many
-    // bytes as each length allows.
+    // SAFETY: the descriptor is open. The header and its memory live and stay untouched during the call. The kernel
+    // writes at most as many bytes as each length allows.
     let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) };
     match usize::try_from(received) {
         Ok(received) => Ok((received, (header.msg_controllen as usize).min(BYTES))),

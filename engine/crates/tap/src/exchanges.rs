@@ -1,8 +1,8 @@
 //! Turns the packets of connections into the durations of exchanges.
 //!
-//! An exchange begins with the client's first data after the server's data. It ends with the server's last data before the client's next
-//! data. So its end shows only with the client's next data, or at the end of the connection or the capture. Overlapping requests
-//! (pipelining, HTTP/2) count as one exchange.
+//! An exchange begins with the client's first data after the server's data. It ends with the server's last data before
+//! the client's next data. So its end shows only with the client's next data, or at the end of the connection or the
+//! capture. Overlapping requests (pipelining, HTTP/2) count as one exchange.
 
 use std::collections::HashMap;
 
@@ -53,7 +53,8 @@ impl Exchanges {
         self.ignored
     }
 
-    /// Adds the next packet. Returns the duration of the exchange that it completes. Returns `None` if it completes none.
+    /// Adds the next packet. Returns the duration of the exchange that it completes. Returns `None` if it completes
+    /// none.
     pub(crate) fn add(&mut self, segment: &Segment, at_ns: u64) -> Option<u64> {
         let ended = if segment.data_bytes > 0 { self.add_data(segment, at_ns) } else { None };
         if !segment.begins_or_ends {
@@ -85,9 +86,8 @@ impl Exchanges {
             }
             return None;
         }
-        let is_retransmitted = state
-            .client_sequence
-            .is_some_and(|before| segment.end_sequence.wrapping_sub(before) as i32 <= 0);
+        let is_retransmitted =
+            state.client_sequence.is_some_and(|before| segment.end_sequence.wrapping_sub(before) as i32 <= 0);
         if is_retransmitted {
             return None;
         }
@@ -155,11 +155,7 @@ mod tests {
         }
 
         fn end(&mut self, port: u16, is_from_server: bool, bytes: u32, at_ns: u64) -> &mut Self {
-            let segment = Segment {
-                begins_or_ends: true,
-                is_fin: true,
-                ..self.segment(port, is_from_server, bytes)
-            };
+            let segment = Segment { begins_or_ends: true, is_fin: true, ..self.segment(port, is_from_server, bytes) };
             self.take(&segment, at_ns);
             self
         }
@@ -259,8 +255,7 @@ mod tests {
         assert_eq!(wire.exchanges.connections.len(), MAX_CONNECTIONS);
         assert_eq!(wire.exchanges.ignored(), 5);
         // There is room again.
-        let end =
-            Segment { endpoints: endpoints(0), begins_or_ends: true, data_bytes: 0, ..sample };
+        let end = Segment { endpoints: endpoints(0), begins_or_ends: true, data_bytes: 0, ..sample };
         wire.take(&end, 2);
         wire.client(9, 3);
         assert_eq!(wire.exchanges.ignored(), 5);

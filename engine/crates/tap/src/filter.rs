@@ -1,9 +1,11 @@
 //! The packet filter: a classic BPF program that the kernel runs on every packet of the interface before copying it.
 //!
-//! A packet begins with its network header, because the socket has no link headers. The filter passes TCP over IPv4 or IPv6, from or to one
-//! of the ports, of the sampled client ports. It drops packets without data, except those that open or close a connection.
+//! A packet begins with its network header, because the socket has no link headers. The filter passes TCP over IPv4 or
+//! IPv6, from or to one of the ports, of the sampled client ports. It drops packets without data, except those that
+//! open or close a connection.
 
-/// One instruction, like the kernel's `struct sock_filter`: operation, jumps if the condition is true or false, operand.
+/// One instruction, like the kernel's `struct sock_filter`: operation, jumps if the condition is true or false,
+/// operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Instruction {
     pub(crate) code: u16,
@@ -15,7 +17,8 @@ pub(crate) struct Instruction {
 /// Captured bytes per packet: up to 60 of an IPv4 header, and the fixed part of a TCP header.
 pub(crate) const SNAP_BYTES: u32 = 80;
 
-/// Operations by the kernel's numbers (linux/bpf_common.h). A is the accumulator, X the index register, M0 a memory cell.
+/// Operations by the kernel's numbers (linux/bpf_common.h). A is the accumulator, X the index register, M0 a memory
+/// cell.
 mod code {
     pub(crate) const LOAD_WORD: u16 = 0x20;
     pub(crate) const LOAD_HALF: u16 = 0x28;
@@ -85,7 +88,8 @@ impl Draft {
         self.lines.push((code::JUMP, to, Label::Next, 0));
     }
 
-    /// Replaces the labels by distances. All jumps go forward, conditional ones by less than 256 instructions: there are few ports.
+    /// Replaces the labels by distances. All jumps go forward, conditional ones by less than 256 instructions: there
+    /// are few ports.
     fn assemble(self) -> Vec<Instruction> {
         let distance = |from: usize, to: Label| {
             let target = self.labels.iter().find(|(label, _)| *label == to);
@@ -105,8 +109,8 @@ impl Draft {
     }
 }
 
-/// Returns the program for the servers' `ports`. It samples client ports whose half is a multiple of `one_in`: the kernel gives the ports of
-/// one process the same lowest bit.
+/// Returns the program for the servers' `ports`. It samples client ports whose half is a multiple of `one_in`: the
+/// kernel gives the ports of one process the same lowest bit.
 pub(crate) fn program(ports: &[u16], one_in: u16, ignores_outgoing: bool) -> Vec<Instruction> {
     use Label::{Drop, FromServer, Ipv4, Ipv6, Keep, Next, Sample, Tcp, ToServer};
     let mut draft = Draft::default();
@@ -254,15 +258,8 @@ mod tests {
         run(program, &built(packet), 0) == SNAP_BYTES
     }
 
-    const DATA: Built = Built {
-        is_ipv6: false,
-        options_bytes: 0,
-        from: 40_000,
-        to: 8_080,
-        flags: 0x18,
-        sequence: 1,
-        data_bytes: 5,
-    };
+    const DATA: Built =
+        Built { is_ipv6: false, options_bytes: 0, from: 40_000, to: 8_080, flags: 0x18, sequence: 1, data_bytes: 5 };
 
     #[test]
     fn only_data_of_the_ports_passes() {

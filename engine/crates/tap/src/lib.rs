@@ -1,7 +1,8 @@
 //! Measures response times from network packets: the time from a request's first data to its response's last data.
 //!
-//! The times exclude all waits inside the client, such as a load generator's queue, and apply to any client. A [`Tap`] costs the kernel a
-//! copy of 80 bytes per captured packet. It samples whole connections, because the packets before and after a request delimit it.
+//! The times exclude all waits inside the client, such as a load generator's queue, and apply to any client. A [`Tap`]
+//! costs the kernel a copy of 80 bytes per captured packet. It samples whole connections, because the packets before
+//! and after a request delimit it.
 //!
 //! The *ring* is the memory into which the kernel writes packets. An *exchange* is a request with its response.
 
@@ -69,12 +70,11 @@ impl Tap {
         let TapSettings { ports, one_in, interface } = settings;
         let is_loopback = interface == LOOPBACK;
         let program = filter::program(&ports, one_in, is_loopback);
-        let ring =
-            Ring::open(&interface, &program, is_loopback).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => TapError::NoInterface(interface),
-                io::ErrorKind::PermissionDenied => TapError::NotAllowed,
-                _ => TapError::System(error),
-            })?;
+        let ring = Ring::open(&interface, &program, is_loopback).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => TapError::NoInterface(interface),
+            io::ErrorKind::PermissionDenied => TapError::NotAllowed,
+            _ => TapError::System(error),
+        })?;
         Ok(Self {
             ring,
             ports,
@@ -102,7 +102,8 @@ impl Tap {
         while ring.read_block(&mut on_packet) {}
     }
 
-    /// Ends the capture: waits for the last packets, and calls `on_exchange` for the exchanges without a following packet.
+    /// Ends the capture: waits for the last packets, and calls `on_exchange` for the exchanges without a following
+    /// packet.
     ///
     /// # Errors
     /// The kernel does not report the number of dropped packets.

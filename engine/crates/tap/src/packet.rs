@@ -23,7 +23,8 @@ pub(crate) struct Segment {
     pub(crate) data_bytes: u32,
 }
 
-/// Parses the captured start of a packet of `length` bytes. Returns `None` if it is no TCP packet from or to one of the servers' `ports`.
+/// Parses the captured start of a packet of `length` bytes. Returns `None` if it is no TCP packet from or to one of the
+/// servers' `ports`.
 pub(crate) fn parse(bytes: &[u8], length: u32, ports: &[u16]) -> Option<Segment> {
     let half = |at: usize| Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
     let (from, to, tcp, end) = match bytes.first()? >> 4 {
@@ -46,7 +47,8 @@ pub(crate) fn parse(bytes: &[u8], length: u32, ports: &[u16]) -> Option<Segment>
         }
         _ => return None,
     };
-    // A packet above 64 KiB, before segmentation by the card, has the length 0. Other packets have their length, and padding after it.
+    // A packet above 64 KiB, before segmentation by the card, has the length 0. Other packets have their length, and
+    // padding after it.
     let end = if end == 0 { length } else { end };
     let (from, to) = ((from, half(tcp)?), (to, half(tcp + 2)?));
     let sequence = u32::from_be_bytes(*bytes.get(tcp + 4..)?.first_chunk()?);

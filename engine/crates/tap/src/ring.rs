@@ -1,7 +1,7 @@
 //! A packet socket whose ring of blocks is shared with the kernel (TPACKET_V3, Documentation/networking/packet_mmap).
 //!
-//! The kernel fills one block after the other. It hands a block over when the block is full or a timeout has passed. If the next block is
-//! not returned yet, it drops packets and counts them.
+//! The kernel fills one block after the other. It hands a block over when the block is full or a timeout has passed. If
+//! the next block is not returned yet, it drops packets and counts them.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -45,13 +45,10 @@ impl Ring {
     ///
     /// # Errors
     /// The interface does not exist, or this process may not capture its packets.
-    pub(crate) fn open(
-        interface: &str,
-        program: &[Instruction],
-        ignores_outgoing: bool,
-    ) -> io::Result<Self> {
+    pub(crate) fn open(interface: &str, program: &[Instruction], ignores_outgoing: bool) -> io::Result<Self> {
         let index = interface_index(interface)?;
-        // SAFETY: the arguments are numbers, and the result is a new descriptor or -1. With protocol 0 it receives no packets yet.
+        // SAFETY: the arguments are numbers, and the result is a new descriptor or -1. With protocol 0 it receives no
+        // packets yet.
         let socket = unsafe {
             let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
             let descriptor = libc::socket(libc::AF_PACKET, kind, 0);
@@ -121,13 +118,13 @@ impl Ring {
 
     /// Reads the next block and returns it to the kernel. Returns false if the kernel has not handed it over.
     pub(crate) fn read_block(&mut self, mut on_packet: impl FnMut(Packet<'_>)) -> bool {
-        // SAFETY: `next` is below BLOCKS, so the block lies in the mapping, which lives as long as this and is aligned to pages.
+        // SAFETY: `next` is below BLOCKS, so the block lies in the mapping, which lives as long as this and is aligned
+        // to pages.
         let block = unsafe { self.memory.add(self.next * BLOCK_BYTES) };
         let descriptor: NonNull<libc::tpacket_block_desc> = block.cast();
-        // SAFETY: the descriptor is at the start of the block. Its fields are accessed by pointers, because the kernel writes them. The status
-        // is a u32 that both sides access atomically.
-        let status =
-            unsafe { AtomicU32::from_ptr(&raw mut (*descriptor.as_ptr()).hdr.bh1.block_status) };
+        // SAFETY: the descriptor is at the start of the block. Its fields are accessed by pointers, because the kernel
+        // writes them. The status is a u32 that both sides access atomically.
+        let status = unsafe { AtomicU32::from_ptr(&raw mut (*descriptor.as_ptr()).hdr.bh1.block_status) };
         // Acquire: the kernel wrote the block before this status.
         if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return false;
@@ -154,7 +151,8 @@ impl Ring {
         // SAFETY: zeros are valid counts.
         let mut statistics: libc::tpacket_stats_v3 = unsafe { std::mem::zeroed() };
         let mut length = size_of::<libc::tpacket_stats_v3>() as libc::socklen_t;
-        // SAFETY: the descriptor is open. The kernel writes at most `length` bytes, into memory that lives during the call.
+        // SAFETY: the descriptor is open. The kernel writes at most `length` bytes, into memory that lives during the
+        // call.
         let done = unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),
@@ -213,12 +211,7 @@ fn interface_index(interface: &str) -> io::Result<u32> {
 fn attach(socket: &OwnedFd, program: &[Instruction]) -> io::Result<()> {
     let mut lines: Vec<libc::sock_filter> = program
         .iter()
-        .map(|one| libc::sock_filter {
-            code: one.code,
-            jt: one.if_true,
-            jf: one.if_false,
-            k: one.operand,
-        })
+        .map(|one| libc::sock_filter { code: one.code, jt: one.if_true, jf: one.if_false, k: one.operand })
         .collect();
     let whole = libc::sock_fprog { len: lines.len() as u16, filter: lines.as_mut_ptr() };
     // The program lives during the call, in which the kernel copies it.

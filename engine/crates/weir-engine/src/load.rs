@@ -1,7 +1,7 @@
 //! The subcommand `load`: reads a plan, prints records.
 //!
-//! Beside the load's own threads, this thread collects, one writes standard output, one waits for signals, and one reads standard input. So
-//! a slow reader of the records delays no other thread.
+//! Beside the load's own threads, this thread collects, one writes standard output, one waits for signals, and one
+//! reads standard input. So a slow reader of the records delays no other thread.
 
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::PathBuf;
@@ -19,7 +19,8 @@ use weir_sys::process::{SIGINT, SIGTERM, SignalFd};
 
 use crate::output::{fatal, write_record};
 
-/// Maximum number of records, of about 4 kB each, that wait for a slow reader. Further ones are dropped, and an event reports their number.
+/// Maximum number of records, of about 4 kB each, that wait for a slow reader. Further ones are dropped, and an event
+/// reports their number.
 const MAX_WAITING_RECORDS: usize = 4096;
 
 /// Arguments of `weir-engine load`.
@@ -78,11 +79,7 @@ fn read_plan(arguments: &Arguments) -> Result<Plan, ExitCode> {
             Plan::from_json(&text)
         }
         None if std::io::stdin().is_terminal() => {
-            return Err(fatal(
-                2,
-                "no plan: standard input is a terminal",
-                "weir-engine load --plan FILE",
-            ));
+            return Err(fatal(2, "no plan: standard input is a terminal", "weir-engine load --plan FILE"));
         }
         None => Plan::from_stream(std::io::stdin().lock()),
     };

@@ -1,4 +1,5 @@
-//! `weir-engine`: the one binary of weir's Rust side. It parses arguments and prints; the library crates do everything else.
+//! `weir-engine`: the one binary of weir's Rust side. It parses arguments and prints; the library crates do everything
+//! else.
 
 mod host;
 mod load;

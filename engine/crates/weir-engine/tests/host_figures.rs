@@ -48,7 +48,8 @@ fn cpu_of_ended_children_and_daemons_counts() {
 fn every_sample_has_cpu_of_many_threads() {
     for mode in modes() {
         let mut host = Host::new(mode);
-        // Threads that wait; the first one works until it is stopped, as nice as the observer, which it must not starve.
+        // Threads that wait; the first one works until it is stopped, as nice as the observer, which it must not
+        // starve.
         let script = "exec python3 -c '
 import os, threading
 os.nice(19)
@@ -74,12 +75,11 @@ while True: pass'";
         let all = figures(&host.ask(json!({"command": "sample"})));
         assert!(all["minor_faults"].as_u64().unwrap() > 0);
         assert!(last["minor_faults"].is_null());
-        let seen: Vec<(u64, f64)> = samples
-            .iter()
-            .map(|sample| (sample["t_ns"].as_u64().unwrap(), cpu(&figures(sample))))
-            .collect();
+        let seen: Vec<(u64, f64)> =
+            samples.iter().map(|sample| (sample["t_ns"].as_u64().unwrap(), cpu(&figures(sample)))).collect();
         let grown = seen.windows(2).filter(|pair| pair[1].1 > pair[0].1).count();
-        // Its threads' own figures are read once a second: twice in these. On a busy machine it may not run between two samples.
+        // Its threads' own figures are read once a second: twice in these. On a busy machine it may not run between two
+        // samples.
         assert!(grown >= 7, "{mode}: it has worked all the time: {seen:?}");
         let stopped = host.stop("app", 5.0);
         assert!((cpu(&stopped) - cpu(&all)).abs() < 0.3, "{stopped} {all}");
@@ -105,10 +105,7 @@ fn cpu_of_killed_processes_counts() {
         host.start("app", &script);
         wait_for("the burning", || host.log("app").contains("burnt").then_some(()));
         let total = cpu(&host.stop("app", 5.0));
-        assert!(
-            (0.9 * BURN_S..1.5 * BURN_S).contains(&total),
-            "{mode}: {total} s, expected about {BURN_S} s"
-        );
+        assert!((0.9 * BURN_S..1.5 * BURN_S).contains(&total), "{mode}: {total} s, expected about {BURN_S} s");
     }
 }
 
@@ -116,8 +113,7 @@ fn cpu_of_killed_processes_counts() {
 fn samples_are_periodic_and_never_fall() {
     for mode in modes() {
         let mut host = Host::new(mode);
-        let script =
-            "while :; do (i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done) & /bin/true; wait; done";
+        let script = "while :; do (i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done) & /bin/true; wait; done";
         host.start("app", script);
         let command = json!({"command": "observe", "period_s": 0.05, "memory_period_s": 0.5});
         assert_eq!(host.ask(command)["record"], "observing");
@@ -129,8 +125,7 @@ fn samples_are_periodic_and_never_fall() {
         for pair in samples.windows(2) {
             let (before, after) = (&pair[0], &pair[1]);
             assert!(after["t_ns"].as_u64() > before["t_ns"].as_u64());
-            for key in ["cpu_user_s", "cpu_system_s", "voluntary_switches", "involuntary_switches"]
-            {
+            for key in ["cpu_user_s", "cpu_system_s", "voluntary_switches", "involuntary_switches"] {
                 let value = |sample: &Value| sample["groups"][0][key].as_f64().unwrap();
                 assert!(value(after) >= value(before), "{key}: {before} then {after}");
             }
@@ -139,15 +134,11 @@ fn samples_are_periodic_and_never_fall() {
         // On a busy machine points of the grid pass without a sample; no point has two.
         let periods = span as f64 / 50e6;
         assert!(periods > 38.0, "40 samples in {periods} periods");
-        let with_memory =
-            samples.iter().filter(|sample| !sample["groups"][0]["pss_bytes"].is_null());
+        let with_memory = samples.iter().filter(|sample| !sample["groups"][0]["pss_bytes"].is_null());
         let with_memory = with_memory.count();
         // Memory is due every 0.5 s. The span is longer than 2 s on a busy machine.
         let most = (span as f64 / 500e6) as usize + 2;
-        assert!(
-            (1..=most).contains(&with_memory),
-            "{with_memory} of 40 samples have memory, expected at most {most}"
-        );
+        assert!((1..=most).contains(&with_memory), "{with_memory} of 40 samples have memory, expected at most {most}");
         let last = &samples[39];
         assert!(cpu(&last["groups"][0]) > 0.0);
         assert!(last["groups"][0]["rss_bytes"].as_u64().unwrap() > 0);
@@ -175,7 +166,8 @@ fn sample_command_reads_every_value() {
         assert_eq!(groups[1]["processes"], 1);
         for group in groups {
             let bytes = |key: &str| group[key].as_u64().unwrap();
-            // The kernel counts resident pages by CPU and may be some behind in `stat`; smaps_rollup counts them one by one.
+            // The kernel counts resident pages by CPU and may be some behind in `stat`; smaps_rollup counts them one by
+            // one.
             let behind = 1024 * 1024;
             let resident = bytes("rss_bytes") + behind;
             assert!((1..=resident).contains(&bytes("pss_bytes")), "{group}");
@@ -260,7 +252,8 @@ fn server_has_default_signals() {
             let line = status.lines().find(|line| line.starts_with(key));
             let mask = line.unwrap().split_whitespace().nth(1).unwrap();
             let mask = u64::from_str_radix(mask, 16).unwrap();
-            // 32 and 33 are the C library's own; its posix_spawn leaves them ignored and no program can change them through it.
+            // 32 and 33 are the C library's own; its posix_spawn leaves them ignored and no program can change them
+            // through it.
             let own_of_libc = 0b11 << 31;
             assert_eq!(mask & !own_of_libc, 0, "{key}: {mask:x}");
         }

@@ -82,10 +82,7 @@ fn left_behind_processes_are_named() {
     for mode in modes() {
         let mut host = Host::new(mode);
         // Its child leaves its session, so that the group's SIGTERM does not reach it.
-        host.start(
-            "careless",
-            "setsid sh -c 'echo up; while :; do sleep 1000; done' & exec sleep 1000",
-        );
+        host.start("careless", "setsid sh -c 'echo up; while :; do sleep 1000; done' & exec sleep 1000");
         wait_for("its child", || host.log("careless").contains("up").then_some(()));
         let stopped = host.stop("careless", 5.0);
         assert_eq!(stopped["killed"], false);
@@ -154,20 +151,12 @@ fn failed_start_names_the_key() {
         let text_file = host.folder().join("text");
         std::fs::write(&text_file, "not a program").unwrap();
         for (key, value, expected) in [
-            (
-                "argv",
-                json!(["no-such-program"]),
-                "argv: command `no-such-program` not found in PATH=/usr",
-            ),
+            ("argv", json!(["no-such-program"]), "argv: command `no-such-program` not found in PATH=/usr"),
             ("argv", json!(["/no/such/program"]), "argv: found no program /no/such/program"),
             ("argv", json!([text_file]), "is not executable"),
             ("cwd", json!("/no/such/folder"), "cwd: /no/such/folder"),
             ("cwd", json!(text_file), "is not a folder"),
-            (
-                "log",
-                json!("/no/such/folder/app.log"),
-                "log: /no/such/folder/app.log cannot be written",
-            ),
+            ("log", json!("/no/such/folder/app.log"), "log: /no/such/folder/app.log cannot be written"),
             ("cpus", json!([1000]), "cpus: CPU 1000"),
             ("nice", json!(50), "start.nice: found 50"),
             ("argv", json!([]), "start.argv"),
@@ -254,9 +243,7 @@ fn process_runs_as_its_user_only() {
         let mark = marker();
         let mut start = host.shell(
             "app",
-            &format!(
-                "id -u; id -g; id -G; touch made; (setsid sleep {mark} &); echo made; exec sleep {mark}"
-            ),
+            &format!("id -u; id -g; id -G; touch made; (setsid sleep {mark} &); echo made; exec sleep {mark}"),
         );
         start["user"] = json!({"uid": 65534, "gid": 65533});
         assert_eq!(host.ask(start)["record"], "started");

@@ -176,9 +176,7 @@ fn network_tools_are_not_the_servers_cpu() {
     let Some(mut host) = able_host(modes()[0], "network") else {
         return;
     };
-    let used = |stopped: &Value| {
-        stopped["cpu_user_s"].as_f64().unwrap() + stopped["cpu_system_s"].as_f64().unwrap()
-    };
+    let used = |stopped: &Value| stopped["cpu_user_s"].as_f64().unwrap() + stopped["cpu_system_s"].as_f64().unwrap();
     // The least of some: a busy machine makes every one of them dearer at times.
     let (mut with, mut without) = (f64::MAX, f64::MAX);
     for count in 0..5 {

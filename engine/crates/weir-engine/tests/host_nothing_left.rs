@@ -3,15 +3,12 @@
 
 mod host_support;
 
-use host_support::{
-    Host, kill, marked, marker, modes, parent_of, wait_until_count, wait_until_gone,
-};
+use host_support::{Host, kill, marked, marker, modes, parent_of, wait_until_count, wait_until_gone};
 
-/// A server with a child, a grandchild that left its session and whose parent is gone, and one that ignores SIGTERM: 4 processes.
+/// A server with a child, a grandchild that left its session and whose parent is gone, and one that ignores SIGTERM: 4
+/// processes.
 fn family(mark: &str) -> String {
-    format!(
-        "sleep {mark} & (setsid sleep {mark} &) ; (trap '' TERM; exec setsid sleep {mark}) & exec sleep {mark}"
-    )
+    format!("sleep {mark} & (setsid sleep {mark} &) ; (trap '' TERM; exec setsid sleep {mark}) & exec sleep {mark}")
 }
 
 fn with_family() -> Vec<(Host, String, i32)> {

@@ -28,11 +28,7 @@ fn running() -> (Child, BufReader<std::process::ChildStdout>, Vec<u8>) {
     (child, output, seen)
 }
 
-fn rest(
-    mut child: Child,
-    mut output: BufReader<std::process::ChildStdout>,
-    mut seen: Vec<u8>,
-) -> Run {
+fn rest(mut child: Child, mut output: BufReader<std::process::ChildStdout>, mut seen: Vec<u8>) -> Run {
     output.read_to_end(&mut seen).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     Run::from_records(records(&seen))

@@ -162,14 +162,8 @@ fn held_load_without_start_sends_nothing() {
 #[test]
 fn a_part_that_is_none_of_the_load_is_refused() {
     let cases = [
-        (
-            json!({"first": 2, "of": 2}),
-            "part.first: found 2, expected at most 2 less the threads, 1",
-        ),
-        (
-            json!({"first": 0, "of": 4}),
-            "part.of: found 4, expected at least 1 and at most the number of connections",
-        ),
+        (json!({"first": 2, "of": 2}), "part.first: found 2, expected at most 2 less the threads, 1"),
+        (json!({"first": 0, "of": 4}), "part.of: found 4, expected at least 1 and at most the number of connections"),
     ];
     for (part, message) in cases {
         let output = run_text(&with(closed(responding(OK), 3), "part", part).to_string());

@@ -26,8 +26,8 @@ fn engine_on(cpu: &str, arguments: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-/// A host on CPU 0 whose server has so many threads that wait, in a network of its own where it may have one: there is another's counters to
-/// read then.
+/// A host on CPU 0 whose server has so many threads that wait, in a network of its own where it may have one: there is
+/// another's counters to read then.
 fn host_of_threads(threads: usize) -> Host {
     let mut host = Host::new("namespace");
     let script = format!(
@@ -56,8 +56,8 @@ fn end(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// 2,000 requests a second at fixed moments from CPU 0: the schedule lag of that load. It has a connection for whatever the server leaves
-/// unanswered, so that a late send is the generator's.
+/// 2,000 requests a second at fixed moments from CPU 0: the schedule lag of that load. It has a connection for whatever
+/// the server leaves unanswered, so that a late send is the generator's.
 fn lag_us(address: &str) -> Value {
     let plan = json!({
         "schema": 1, "target": format!("http://{address}/"), "request": {"method": "GET"}, "duration_s": 5.0, "cpus": [0],
@@ -107,9 +107,7 @@ fn delay_of_sends() {
     let trace = SchedulerTrace::start();
     let mut found = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
-        for (kind, pid) in
-            [None, Some(server.id().to_string()), Some(own.clone())].iter().enumerate()
-        {
+        for (kind, pid) in [None, Some(server.id().to_string()), Some(own.clone())].iter().enumerate() {
             let observer = pid.as_ref().map(|pid| {
                 let mut observer = engine_on("0", &["observe", "--pid", pid]);
                 // Its pipe has room for some records alone.
@@ -132,20 +130,13 @@ fn delay_of_sends() {
     }
     end(server);
     println!("schedule lag, us, median of {ROUNDS} loads of 10,000 requests: {keys:?}");
-    let kinds = [
-        "nobody observes",
-        "a small server observed",
-        "3,000 threads observed",
-        "a host's 300 observed",
-    ];
+    let kinds = ["nobody observes", "a small server observed", "3,000 threads observed", "a host's 300 observed"];
     for (what, lags) in kinds.into_iter().zip(found) {
         let of = |key: &str| median(lags.iter().map(|lag| lag[key].as_f64().unwrap()).collect());
         println!("{what:<25} {:?}", keys.map(of));
     }
     let Some(waits_us) = waits_us else {
-        println!(
-            "the scheduler's own account needs root and `mount -t tracefs nodev /sys/kernel/tracing`"
-        );
+        println!("the scheduler's own account needs root and `mount -t tracefs nodev /sys/kernel/tracing`");
         return;
     };
     let at = |share: f64| waits_us[(waits_us.len() as f64 * share) as usize].round();

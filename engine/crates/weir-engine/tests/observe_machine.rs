@@ -33,15 +33,10 @@ fn cpu_totals_match_the_kernel() {
         wait_for("the burning", || host.log("app").contains("burnt").then_some(()));
         let group = sample(&mut host)["groups"][0].clone();
         let stopped = host.stop("app", 5.0);
-        let cpu = |figures: &Value| {
-            figures["cpu_user_s"].as_f64().unwrap() + figures["cpu_system_s"].as_f64().unwrap()
-        };
+        let cpu = |figures: &Value| figures["cpu_user_s"].as_f64().unwrap() + figures["cpu_system_s"].as_f64().unwrap();
         let (sampled, kernel) = (cpu(&group), cpu(&stopped));
         assert!(kernel > 4.0);
-        assert!(
-            (sampled - kernel).abs() < 0.01 * kernel,
-            "{mode}: {sampled} s, the kernel says {kernel} s"
-        );
+        assert!((sampled - kernel).abs() < 0.01 * kernel, "{mode}: {sampled} s, the kernel says {kernel} s");
     }
 }
 
@@ -139,12 +134,7 @@ fn the_time_that_a_quota_takes_is_counted() {
     host.start("held", &format!("echo $$ > {}; while :; do :; done", procs.display()));
     let held = wait_for("throttling", || {
         let sample = sample(&mut host);
-        let group = sample["groups"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|group| group["name"] == "held")?
-            .clone();
+        let group = sample["groups"].as_array().unwrap().iter().find(|group| group["name"] == "held")?.clone();
         (group["throttled_s"].as_f64()? > 0.3).then_some(group)
     });
     assert!(held["throttled_periods"].as_u64().unwrap() >= 3, "{held}");
@@ -171,10 +161,7 @@ fn unprivileged_observer_reports_its_limits() {
     let line = output.stdout.split(|&byte| byte == b'\n').next().unwrap();
     let sample: Value = serde_json::from_slice(line).unwrap();
     let limits = sample["limits"].as_array().unwrap();
-    assert!(
-        limits.iter().any(|limit| limit.as_str().unwrap().contains("another user")),
-        "{sample}"
-    );
+    assert!(limits.iter().any(|limit| limit.as_str().unwrap().contains("another user")), "{sample}");
     let group = &sample["groups"][0];
     for key in ["disk_read_bytes", "wchar_bytes", "pss_bytes"] {
         assert!(group[key].is_null(), "{key}: {group}");

@@ -17,9 +17,7 @@ fn observe(pids: &[u32]) -> Command {
 }
 
 fn samples(observer: &mut Child) -> impl Iterator<Item = Value> + use<> {
-    BufReader::new(observer.stdout.take().unwrap())
-        .lines()
-        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+    BufReader::new(observer.stdout.take().unwrap()).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap())
 }
 
 fn shell(script: &str) -> Child {

@@ -54,8 +54,7 @@ fn echo_returns_large_bodies() {
     let server = Server::start(&["echo"]);
     let body = vec![b'x'; 20 * 1024 * 1024];
     let mut request =
-        format!("POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len())
-            .into_bytes();
+        format!("POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
     request.extend_from_slice(&body);
     let response = server.ask(&request).unwrap();
     let start = response.find("\r\n\r\n").unwrap() + 4;
@@ -117,9 +116,7 @@ fn queue_serves_two_requests_at_a_time() {
 
 #[test]
 fn fault_replaces_a_share_of_responses() {
-    let times = |more: &[&str]| {
-        Server::start(&[&["times", "--distribution=constant:1ms"][..], more].concat())
-    };
+    let times = |more: &[&str]| Server::start(&[&["times", "--distribution=constant:1ms"][..], more].concat());
     let half_fail = times(&["--fault=status-500", "--fault-share=0.5"]);
     let mut requests = GET.repeat(999);
     requests.extend_from_slice(GET_CLOSE);

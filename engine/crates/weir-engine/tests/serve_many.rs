@@ -49,11 +49,7 @@ fn ten_thousand_delayed_requests_cost_15_us_each() {
         assert!(response[..length].starts_with(b"HTTP/1.1 200 OK"));
     }
     let each = (cpu(&server) - before_responses) / REQUESTS as u32;
-    let _ = writeln!(
-        std::io::stderr(),
-        "waiting: {:.4} % of a CPU; a response: {each:?}",
-        share * 100.0
-    );
+    let _ = writeln!(std::io::stderr(), "waiting: {:.4} % of a CPU; a response: {each:?}", share * 100.0);
     assert!(share <= 0.01, "waiting took {share} of a CPU");
     assert!(each <= Duration::from_micros(15), "a response took {each:?} of CPU");
 }

@@ -22,12 +22,7 @@ struct Tap {
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir-engine"));
-    command
-        .arg("tap")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+    command.arg("tap").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }
 
@@ -144,8 +139,7 @@ fn other_ports_are_ignored_and_a_signal_ends_the_tap() {
 fn refused(command: &mut Command) -> Option<(i32, Value)> {
     // A user who may not even run the program is no user to ask.
     let output = command.output().ok()?;
-    let said: Value =
-        serde_json::from_slice(output.stdout.split(|&byte| byte == b'\n').next()?).ok()?;
+    let said: Value = serde_json::from_slice(output.stdout.split(|&byte| byte == b'\n').next()?).ok()?;
     Some((output.status.code()?, said))
 }
 
@@ -168,10 +162,7 @@ fn wrong_arguments_are_named() {
     let many: Vec<String> = (1..=17).map(|port| format!("--port={port}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let (code, said) = refused(&mut command(&many)).unwrap();
-    assert_eq!(
-        (code, &said["message"]),
-        (2, &json!("--port: found 17 ports, expected at most 16"))
-    );
+    assert_eq!((code, &said["message"]), (2, &json!("--port: found 17 ports, expected at most 16")));
     let (code, said) = refused(&mut command(&["--port=80", "--interface=nowhere0"])).unwrap();
     let message = "--interface: found \"nowhere0\", expected a network interface of this machine";
     assert_eq!((code, &said["message"]), (2, &json!(message)));

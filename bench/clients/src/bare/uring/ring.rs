@@ -62,12 +62,7 @@ impl Ring {
         let buffers = leaked_pages(count * BUFFER_BYTES)?;
         // SAFETY: there are `count` entries, page-aligned, zeroed, and never freed.
         unsafe {
-            ring.submitter().register_buf_ring_with_flags(
-                entries as u64,
-                count as u16,
-                BUFFER_GROUP,
-                0,
-            )?;
+            ring.submitter().register_buf_ring_with_flags(entries as u64, count as u16, BUFFER_GROUP, 0)?;
         }
         let mut ring = Self {
             ring,
@@ -92,11 +87,10 @@ impl Ring {
     /// Sends the request. An event comes only if the send failed.
     #[inline]
     pub(super) fn send(&mut self, socket: &impl AsRawFd, slot: u32) -> io::Result<()> {
-        let entry =
-            opcode::Send::new(descriptor(socket), self.request.as_ptr(), self.request.len() as u32)
-                .flags(SendFlags::NOSIGNAL.bits() as i32)
-                .build()
-                .flags(Flags::SKIP_SUCCESS);
+        let entry = opcode::Send::new(descriptor(socket), self.request.as_ptr(), self.request.len() as u32)
+            .flags(SendFlags::NOSIGNAL.bits() as i32)
+            .build()
+            .flags(Flags::SKIP_SUCCESS);
         self.push(&entry.user_data(SEND | u64::from(slot)))
     }
 
@@ -173,13 +167,7 @@ fn descriptor(socket: &impl AsRawFd) -> Fd {
 /// Returns zeroed memory that begins at a page and is never freed.
 fn leaked_pages(bytes: usize) -> io::Result<*mut u8> {
     // SAFETY: the kernel chooses the address, so no other mapping is replaced.
-    let pages = unsafe {
-        mmap_anonymous(
-            std::ptr::null_mut(),
-            bytes,
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::PRIVATE,
-        )?
-    };
+    let pages =
+        unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)? };
     Ok(pages.cast())
 }

@@ -18,9 +18,8 @@ impl Parents {
     /// Finds the parents by making a group in each.
     pub fn find() -> Result<Self, String> {
         let (mounts, own) = tables()?;
-        v2(&mounts, &own, &["cpu", "memory"]).or_else(|why_not_v2| {
-            v1(&mounts, &own).map_err(|why_not_v1| format!("{why_not_v2}; {why_not_v1}"))
-        })
+        v2(&mounts, &own, &["cpu", "memory"])
+            .or_else(|why_not_v2| v1(&mounts, &own).map_err(|why_not_v1| format!("{why_not_v2}; {why_not_v1}")))
     }
 
     /// Returns the parent for both controllers, or the parents for `cpu` and for `memory`.
@@ -49,8 +48,8 @@ fn tables() -> Result<(Vec<Mount>, String), String> {
     Ok((mounts(&read("/proc/self/mountinfo")?), read("/proc/self/cgroup")?))
 }
 
-/// Returns the host's own group of version 2, if its children have no controller `cpu`. With that controller the scheduler would balance
-/// the children against each other. Returns `None` if the host cannot make groups there.
+/// Returns the host's own group of version 2, if its children have no controller `cpu`. With that controller the
+/// scheduler would balance the children against each other. Returns `None` if the host cannot make groups there.
 pub fn cpu_sum_parent() -> Option<PathBuf> {
     let (mounts, own) = tables().ok()?;
     let mount = mounts.iter().find(|mount| mount.controllers.is_none())?;
@@ -58,8 +57,7 @@ pub fn cpu_sum_parent() -> Option<PathBuf> {
     let enabled = fs::read_to_string(folder.join("cgroup.subtree_control")).ok()?;
     let is_weighed = enabled.split_whitespace().any(|one| one == "cpu");
     // The root group has no type. A threaded group takes no processes.
-    let has_processes =
-        fs::read_to_string(folder.join("cgroup.type")).map_or(true, |kind| kind.trim() == "domain");
+    let has_processes = fs::read_to_string(folder.join("cgroup.type")).map_or(true, |kind| kind.trim() == "domain");
     (!is_weighed && has_processes && check_creation(&folder).is_ok()).then_some(folder)
 }
 
@@ -69,9 +67,7 @@ pub fn sweep_leftovers() {
     for mount in &mounts {
         let groups: Vec<_> = match &mount.controllers {
             None => own_group(&own, None).into_iter().collect(),
-            Some(names) => {
-                names.iter().filter_map(|name| own_group(&own, Some(name))).take(1).collect()
-            }
+            Some(names) => names.iter().filter_map(|name| own_group(&own, Some(name))).take(1).collect(),
         };
         for folder in groups.into_iter().filter_map(|group| mount.folder(group)) {
             folder.ancestors().take_while(|path| path.starts_with(&mount.point)).for_each(sweep);
@@ -87,15 +83,14 @@ fn v1(mounts: &[Mount], own: &str) -> Result<Parents, String> {
         let folder = folder
             .and_then(|(group, mount)| mount.folder(group))
             .ok_or_else(|| format!("cgroup v1: the controller {controller} is not mounted"))?;
-        check_creation(&folder)
-            .map_err(|error| format!("cgroup v1: {}: {error}", folder.display()))?;
+        check_creation(&folder).map_err(|error| format!("cgroup v1: {}: {error}", folder.display()))?;
         Ok::<_, String>(folder)
     };
     Ok(Parents::V1 { cpu: parent("cpu")?, memory: parent("memory")? })
 }
 
-/// Returns the nearest group of version 2, from this process's own group upwards, whose children can have the `controllers`. A group that
-/// holds processes, other than the root, cannot enable controllers for its children.
+/// Returns the nearest group of version 2, from this process's own group upwards, whose children can have the
+/// `controllers`. A group that holds processes, other than the root, cannot enable controllers for its children.
 fn v2(mounts: &[Mount], own: &str, controllers: &[&str]) -> Result<Parents, String> {
     let mount = mounts.iter().find(|mount| mount.controllers.is_none());
     let mount = mount.ok_or("cgroup v2 is not mounted")?;

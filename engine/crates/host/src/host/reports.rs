@@ -39,11 +39,7 @@ impl Host<'_> {
     pub(super) fn report_end(&mut self, mut group: Group) {
         let name = group.name.clone();
         self.observe(ObserverCommand::Remove { name: name.clone() });
-        let orphans = if group.may_have_orphans() {
-            std::mem::take(&mut self.orphans)
-        } else {
-            Usage::default()
-        };
+        let orphans = if group.may_have_orphans() { std::mem::take(&mut self.orphans) } else { Usage::default() };
         let (exit, killed) = group.exit(orphans);
         // The host removes the control group before it reports the exit.
         drop(std::mem::take(&mut group.cgroup));

@@ -34,11 +34,7 @@ impl Chunked {
     }
 
     /// Takes bytes. Returns how many belong to the body, and whether the body has ended.
-    pub(crate) fn feed(
-        &mut self,
-        bytes: &[u8],
-        mut on_body: impl FnMut(&[u8]),
-    ) -> Result<(usize, bool), HttpError> {
+    pub(crate) fn feed(&mut self, bytes: &[u8], mut on_body: impl FnMut(&[u8])) -> Result<(usize, bool), HttpError> {
         let mut at = 0;
         while at < bytes.len() {
             if self.place == Place::Data {

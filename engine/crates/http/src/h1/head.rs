@@ -25,8 +25,8 @@ pub(crate) struct Head {
     pub(crate) framing: Framing,
 }
 
-/// Returns the rule for heads that RFC 9112 lets a client accept: folded lines (section 5.2) and a space before the colon (section 5.1) are
-/// read, a line that is no field is left out.
+/// Returns the rule for heads that RFC 9112 lets a client accept: folded lines (section 5.2) and a space before the
+/// colon (section 5.1) are read, a line that is no field is left out.
 fn lenient() -> httparse::ParserConfig {
     let mut config = httparse::ParserConfig::default();
     config
@@ -41,10 +41,7 @@ fn lenient() -> httparse::ParserConfig {
 pub(crate) fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     lenient().parse_response(&mut httparse::Response::new(&mut headers), head).ok()?;
-    headers
-        .iter()
-        .find(|header| header.name.eq_ignore_ascii_case(name))
-        .map(|header| header.value.trim_ascii())
+    headers.iter().find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value.trim_ascii())
 }
 
 /// Returns whether a final response has no body, whatever its fields say (RFC 9112, section 6.3).
@@ -52,12 +49,9 @@ pub fn is_bodiless(status: u16, to_head_request: bool) -> bool {
     to_head_request || matches!(status, 204 | 304)
 }
 
-/// Parses a head at the beginning of `bytes`. Returns it with its length, `None` if more bytes are needed. The response to a HEAD request has
-/// no body, whatever its fields say.
-pub(crate) fn parse_head(
-    bytes: &[u8],
-    to_head_request: bool,
-) -> Result<Option<(Head, usize)>, HttpError> {
+/// Parses a head at the beginning of `bytes`. Returns it with its length, `None` if more bytes are needed. The response
+/// to a HEAD request has no body, whatever its fields say.
+pub(crate) fn parse_head(bytes: &[u8], to_head_request: bool) -> Result<Option<(Head, usize)>, HttpError> {
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
     let parsed = lenient().parse_response_with_uninit_headers(&mut response, bytes, &mut headers);
@@ -127,7 +121,8 @@ impl Fields {
         Ok(())
     }
 
-    /// RFC 9112, section 6.3: Transfer-Encoding wins over Content-Length; with neither, the body ends with the connection.
+    /// RFC 9112, section 6.3: Transfer-Encoding wins over Content-Length; with neither, the body ends with the
+    /// connection.
     fn framing(&self) -> Framing {
         match (self.transfer_encoding, self.content_length) {
             (true, _) if self.chunked_last => Framing::Chunked,

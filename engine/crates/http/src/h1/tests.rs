@@ -38,10 +38,7 @@ fn run_to(reader: &mut Http1, to_head: bool, pieces: &[&[u8]]) -> Outcome {
         match reader.receive(&mut state, to_head, piece, &mut Body(&mut body)) {
             Ok(Progress::More) => before += piece.len(),
             Ok(Progress::Complete { response, used }) => {
-                assert!(
-                    !Http1::has_begun(&state),
-                    "a finished connection is ready for the next response"
-                );
+                assert!(!Http1::has_begun(&state), "a finished connection is ready for the next response");
                 assert_eq!(response.body_bytes, body.len() as u64);
                 return Outcome::Response {
                     status: response.status,
@@ -57,12 +54,7 @@ fn run_to(reader: &mut Http1, to_head: bool, pieces: &[&[u8]]) -> Outcome {
     match reader.end_of_stream(&mut state) {
         Ok(Some(response)) => {
             assert_eq!(response.body_bytes, body.len() as u64);
-            Outcome::Response {
-                status: response.status,
-                keep_alive: response.keep_alive,
-                body,
-                leftover: 0,
-            }
+            Outcome::Response { status: response.status, keep_alive: response.keep_alive, body, leftover: 0 }
         }
         Ok(None) => Outcome::EndedEarly { untouched },
         Err(error) => Outcome::NotHttp(error),
@@ -148,12 +140,7 @@ fn a_response_cut_at_every_byte_parses_the_same() {
 fn a_response_that_comes_byte_by_byte_parses_the_same() {
     for (bytes, expected) in golden() {
         let pieces: Vec<&[u8]> = bytes.chunks(1).collect();
-        assert_eq!(
-            run(&mut Http1::default(), &pieces),
-            expected,
-            "{}",
-            String::from_utf8_lossy(bytes)
-        );
+        assert_eq!(run(&mut Http1::default(), &pieces), expected, "{}", String::from_utf8_lossy(bytes));
     }
 }
 
@@ -188,12 +175,8 @@ fn a_response_to_head_has_no_body() {
 fn endless_headers_end_in_an_error_and_bounded_memory() {
     let mut reader = Http1::default();
     let mut state = Http1State::default();
-    assert_eq!(
-        reader.receive(&mut state, false, b"HTTP/1.1 200 OK\r\n", &mut ()),
-        Ok(Progress::More)
-    );
-    let line =
-        b"X-Filler: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n";
+    assert_eq!(reader.receive(&mut state, false, b"HTTP/1.1 200 OK\r\n", &mut ()), Ok(Progress::More));
+    let line = b"X-Filler: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n";
     let mut fed = 0;
     let error = loop {
         fed += line.len();
@@ -203,10 +186,7 @@ fn endless_headers_end_in_an_error_and_bounded_memory() {
         }
     };
     // Too many headers or too many bytes, whichever comes first.
-    assert!(matches!(
-        error,
-        HttpError::HeadTooLarge | HttpError::Head(httparse::Error::TooManyHeaders)
-    ));
+    assert!(matches!(error, HttpError::HeadTooLarge | HttpError::Head(httparse::Error::TooManyHeaders)));
     assert!(fed <= MAX_HEAD_BYTES + line.len());
 }
 
@@ -222,13 +202,9 @@ fn one_endless_header_ends_in_an_error() {
 #[test]
 fn endless_chunk_extensions_and_trailers_end_in_an_error() {
     for prefix in ["1;", "0\r\nA: "] {
-        let mut bytes =
-            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{prefix}").into_bytes();
+        let mut bytes = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{prefix}").into_bytes();
         bytes.resize(bytes.len() + MAX_HEAD_BYTES + 1, b'a');
-        assert_eq!(
-            run(&mut Http1::default(), &[&bytes]),
-            Outcome::NotHttp(HttpError::TrailersTooLarge)
-        );
+        assert_eq!(run(&mut Http1::default(), &[&bytes]), Outcome::NotHttp(HttpError::TrailersTooLarge));
     }
 }
 
@@ -236,8 +212,7 @@ fn endless_chunk_extensions_and_trailers_end_in_an_error() {
 fn a_header_of_the_last_head_is_found_whatever_its_case() {
     let mut reader = Http1::default();
     assert_eq!(reader.last_field("server"), None);
-    let first: &[u8] =
-        b"HTTP/1.1 200 OK\r\nserver:  one \r\nSERVER: two\r\nContent-Length: 2\r\n\r\nok";
+    let first: &[u8] = b"HTTP/1.1 200 OK\r\nserver:  one \r\nSERVER: two\r\nContent-Length: 2\r\n\r\nok";
     run(&mut reader, &[first]);
     assert_eq!(reader.last_field("Server"), Some(&b"one"[..]));
     run(&mut reader, &[b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]);

@@ -1,12 +1,12 @@
 //! Merges the threads' results into the last record.
 
 use weir_record::{
-    BestSecond, Clocks, Fairness, FirstFailure, Generator, Histogram, IntervalMerger,
-    KernelTimestamps, Outcome, Record, RequestLogSummary, Responses, Slowest, StallDetector,
-    StatusCounts, StepOutcome, StopReason, UntilFailure,
+    BestSecond, Clocks, Fairness, FirstFailure, Generator, Histogram, IntervalMerger, KernelTimestamps, Outcome,
+    Record, RequestLogSummary, Responses, Slowest, StallDetector, StatusCounts, StepOutcome, StopReason, UntilFailure,
 };
 
 use weir_plan::Until;
+use weir_sys::process::peak_rss_bytes;
 
 use super::Collector;
 use crate::VERSION;
@@ -36,12 +36,10 @@ impl Collector<'_> {
             status.add(&end.status);
             slowest.add(&end.slowest);
         }
-        let first_failure =
-            ends.iter().filter_map(|end| end.first_failure).min_by_key(|failure| failure.at_ns);
+        let first_failure = ends.iter().filter_map(|end| end.first_failure).min_by_key(|failure| failure.at_ns);
         let lasted_ns = ends.iter().map(|end| end.lasted_ns).max().unwrap_or(0);
         let lasted_s = lasted_ns as f64 / 1e9;
-        let busy =
-            ends.iter().map(|end| ratio(end.busy_ns, end.lasted_ns).min(1.0)).fold(0.0, f64::max);
+        let busy = ends.iter().map(|end| ratio(end.busy_ns, end.lasted_ns).min(1.0)).fold(0.0, f64::max);
         let outcome = Outcome {
             target: &plan.urls().join(" "),
             asked_rate_rps: self.prepared.asked_rate_rps(lasted_s, counts.due),
@@ -59,9 +57,9 @@ impl Collector<'_> {
             first_response: self.first.get().cloned(),
             request_log,
             fairness: Fairness::of(ends.iter().flat_map(|end| &end.requests).copied().collect()),
-            until_failure: plan.until.map(|Until::FirstFailure| {
-                until_failure(counts.ok, best, response_time, first_failure)
-            }),
+            until_failure: plan
+                .until
+                .map(|Until::FirstFailure| until_failure(counts.ok, best, response_time, first_failure)),
             steps: sums(ends.iter().map(|end| &end.steps)),
             targets: sums(ends.iter().map(|end| &end.targets)),
             stalls: standstill,
@@ -119,14 +117,4 @@ fn until_failure(
 
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-/// Returns VmHWM. `getrusage` would include the peak of the process that started this one.
-fn peak_rss_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok())
-        .map_or(0, |kilobytes| kilobytes * 1024)
 }

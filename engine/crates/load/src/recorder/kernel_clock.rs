@@ -1,7 +1,7 @@
 //! Converts the kernel's receive stamps, which are times of day, to CLOCK_MONOTONIC.
 //!
-//! The offset between the two clocks changes only when the time of day is set: Linux slews both alike. So it is read from time to time,
-//! and the tightest of the readings that agree is kept.
+//! The offset between the two clocks changes only when the time of day is set: Linux slews both alike. So it is read
+//! from time to time, and the tightest of the readings that agree is kept.
 //!
 //! Hot path. Rules: a stamp costs a subtraction and two comparisons; the clocks are read at the ends of intervals.
 
@@ -22,10 +22,7 @@ struct Offset {
 impl Offset {
     /// From a look at the time of day between two looks at CLOCK_MONOTONIC.
     fn between(before_ns: u64, unix_ns: u64, after_ns: u64) -> Self {
-        Self {
-            least_ns: unix_ns as i64 - after_ns as i64,
-            most_ns: unix_ns as i64 - before_ns as i64,
-        }
+        Self { least_ns: unix_ns as i64 - after_ns as i64, most_ns: unix_ns as i64 - before_ns as i64 }
     }
 
     /// The tightest of several looks.
@@ -68,7 +65,8 @@ impl KernelClock {
         Self { offset: Offset::read() }
     }
 
-    /// Reads the clocks again. Returns by how many nanoseconds the time of day was set forward or back, `None` if it was not.
+    /// Reads the clocks again. Returns by how many nanoseconds the time of day was set forward or back, `None` if it
+    /// was not.
     pub(crate) fn renew(&mut self) -> Option<i64> {
         self.take(Offset::read())
     }
@@ -85,12 +83,7 @@ impl KernelClock {
 
     /// Returns when stamped bytes arrived. `None` without a stamp, and for one before the write or after the read.
     #[inline]
-    pub(crate) fn arrival_ns(
-        &self,
-        stamp_unix_ns: Option<u64>,
-        written_ns: u64,
-        read_ns: u64,
-    ) -> Option<u64> {
+    pub(crate) fn arrival_ns(&self, stamp_unix_ns: Option<u64>, written_ns: u64, read_ns: u64) -> Option<u64> {
         let at_ns = stamp_unix_ns?.checked_add_signed(-self.offset.middle_ns())?;
         (written_ns <= at_ns && at_ns <= read_ns).then_some(at_ns)
     }
@@ -154,9 +147,7 @@ mod tests {
             let seems = arrival(&clock, 1_500u64.saturating_add_signed(step_ns));
             let believed = (1_500 + step_ns) as u64;
             assert_eq!(seems, (step_ns.abs() == 100).then_some(believed));
-            assert_eq!(clock.take(look(DAY_NS, 1_000, step_ns)), {
-                (step_ns.abs() > 1_000).then_some(step_ns)
-            });
+            assert_eq!(clock.take(look(DAY_NS, 1_000, step_ns)), { (step_ns.abs() > 1_000).then_some(step_ns) });
             // A look that wide does not tell so small a step; a tighter one does.
             if step_ns.abs() == 100 {
                 assert_eq!(clock.take(look(2 * DAY_NS, 40, step_ns)), Some(step_ns));

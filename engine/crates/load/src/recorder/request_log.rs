@@ -1,8 +1,8 @@
 //! The request log: a record of each request that ended, in a file.
 //!
-//! Hot path. Rules: a record is 64 bytes into a block of memory that is there. A full block goes to the writing thread through a channel
-//! with room for [`WAITING_BLOCKS`]. If a slow disk has filled the channel, the block's records are lost and counted: the load never
-//! waits for a disk. At its end it waits until all blocks are written.
+//! Hot path. Rules: a record is 64 bytes into a block of memory that is there. A full block goes to the writing thread
+//! through a channel with room for [`WAITING_BLOCKS`]. If a slow disk has filled the channel, the block's records are
+//! lost and counted: the load never waits for a disk. At its end it waits until all blocks are written.
 
 use std::fs::File;
 use std::io::Write;
@@ -22,8 +22,8 @@ use crate::workload::UserId;
 const BLOCK_BYTES: usize = 1024 * RequestRecord::BYTES;
 /// Blocks of all threads that may wait to be written: 32 MiB bridge a disk that stops for seconds.
 const WAITING_BLOCKS: usize = 512;
-/// The niceness of the writing thread: above the collecting thread, because records that it does not write in time are lost. It needs
-/// some 3 % of a CPU for 100,000 requests a second.
+/// The niceness of the writing thread: above the collecting thread, because records that it does not write in time are
+/// lost. It needs some 3 % of a CPU for 100,000 requests a second.
 const NICE: i32 = 10;
 
 /// Written blocks, to be filled again.
@@ -56,8 +56,7 @@ impl<'scope> LogWriter<'scope> {
     /// # Errors
     /// When the file cannot be created.
     pub(crate) fn start(path: &str, scope: &'scope Scope<'scope, '_>) -> Result<Self, LoadError> {
-        let file = File::create(path)
-            .map_err(|problem| LoadError::RequestLog { path: path.to_owned(), problem })?;
+        let file = File::create(path).map_err(|problem| LoadError::RequestLog { path: path.to_owned(), problem })?;
         let (full, written) = sync_channel(WAITING_BLOCKS);
         let spares = Spares::default();
         let blocks = Blocks { full, spares: Arc::clone(&spares) };
@@ -132,8 +131,8 @@ impl RequestLog {
         self.start_ns = start_ns;
     }
 
-    /// Records a request that has ended, with its response if that is complete. `connect_ns` is how long making its connection took; 0 if
-    /// the connection had carried a request before.
+    /// Records a request that has ended, with its response if that is complete. `connect_ns` is how long making its
+    /// connection took; 0 if the connection had carried a request before.
     #[inline]
     pub(crate) fn record(
         &mut self,
@@ -221,10 +220,7 @@ mod tests {
 
     fn intended(blocks: impl IntoIterator<Item = Vec<u8>>) -> Vec<u64> {
         let bytes = blocks.into_iter().collect::<Vec<_>>().concat();
-        bytes
-            .chunks(RequestRecord::BYTES)
-            .map(|record| u64::from_le_bytes(record[..8].try_into().unwrap()))
-            .collect()
+        bytes.chunks(RequestRecord::BYTES).map(|record| u64::from_le_bytes(record[..8].try_into().unwrap())).collect()
     }
 
     #[test]

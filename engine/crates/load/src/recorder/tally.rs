@@ -1,15 +1,15 @@
 //! The counts of one thread: those of the open interval, and the clocks of the whole load.
 //!
-//! Hot path. Rules: counting never allocates and never locks. At the end of an interval its histogram goes to the collecting
-//! thread, which takes the quantiles, encodes and clears it, and a cleared one comes from the pool.
+//! Hot path. Rules: counting never allocates and never locks. At the end of an interval its histogram goes to the
+//! collecting thread, which takes the quantiles, encodes and clears it, and a cleared one comes from the pool.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_http::Response;
 use weir_record::{
-    Clocks, Counts, ErrorKind, Event, FirstResponse, Histogram, IntervalPart, KernelTimestamps,
-    Responses, Slowest, StatusCounts, TimeLine, new_histogram,
+    Clocks, Counts, ErrorKind, Event, FirstResponse, Histogram, IntervalPart, KernelTimestamps, Responses, Slowest,
+    StatusCounts, TimeLine, new_histogram,
 };
 
 use crate::collect::Message;
@@ -45,7 +45,8 @@ pub(crate) struct Tally {
     pub(crate) responses: Responses,
     /// Requests that were written when they were due, which a closed loop does: they need no histogram.
     without_lag: u64,
-    /// Service times of responses that came in one piece. They are times to the first byte too, so that one record is enough.
+    /// Service times of responses that came in one piece. They are times to the first byte too, so that one record is
+    /// enough.
     in_one_piece: Histogram,
     /// Bytes of the first response's body, [`UNKNOWN`] until this thread knows it.
     first_length: u64,
@@ -61,13 +62,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn new(
-        interval_ns: u64,
-        slowest: Slowest,
-        first: First,
-        pool: Pool,
-        messages: Sender<Message>,
-    ) -> Self {
+    pub(crate) fn new(interval_ns: u64, slowest: Slowest, first: First, pool: Pool, messages: Sender<Message>) -> Self {
         Self {
             counts: Counts::default(),
             clocks: Clocks::default(),
@@ -130,14 +125,7 @@ impl Tally {
         response: Response,
         server: impl FnOnce() -> String,
     ) {
-        let &InFlightRequest {
-            intended_ns,
-            written_ns,
-            first_byte_ns,
-            last_byte_ns,
-            is_stamped,
-            ..
-        } = request;
+        let &InFlightRequest { intended_ns, written_ns, first_byte_ns, last_byte_ns, is_stamped, .. } = request;
         match is_stamped {
             true => self.kernel_timestamps.used += 1,
             false => self.kernel_timestamps.missing += 1,
@@ -201,7 +189,7 @@ impl Tally {
     /// Counts a failed request.
     #[cold]
     pub(crate) fn fail(&mut self, kind: ErrorKind, now_ns: u64, detail: impl FnOnce() -> String) {
-        self.counts.errors.count(kind);
+        self.counts.errors.count(kind, 1);
         self.event(kind, now_ns, detail);
     }
 
@@ -236,10 +224,10 @@ impl Tally {
 
     /// Ends the open interval.
     pub(crate) fn end_interval(&mut self, end_ns: u64, gauges: Gauges) {
-        // The collecting thread may hold the lock and, at its low priority, not run: waiting for it would stop the load.
+        // The collecting thread may hold the lock and, at its low priority, not run: waiting for it would stop the
+        // load.
         let cleared = self.pool.try_lock().ok().and_then(|mut pool| pool.pop());
-        let response_time =
-            std::mem::replace(&mut self.response_time, cleared.unwrap_or_else(new_histogram));
+        let response_time = std::mem::replace(&mut self.response_time, cleared.unwrap_or_else(new_histogram));
         let part = IntervalPart {
             index: self.index,
             start_ns: self.index * self.interval_ns,

@@ -1,5 +1,5 @@
-//! Connections that are made, end, fail and time out. A failure records, closes and frees: the loop gives the freed user its next
-//! request.
+//! Connections that are made, end, fail and time out. A failure records, closes and frees: the loop gives the freed
+//! user its next request.
 
 use weir_http::Protocol;
 use weir_net::{Driver, Errno, Slot};
@@ -35,7 +35,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         if let Some(id) = self.in_flight.first_of(slot) {
             // It was written on a connection that is lost.
             let request = self.in_flight.get(id);
-            let bytes = self.workload.repeat(UserId::on(slot), request, &mut self.driver);
+            let bytes = self.workload.requests.repeat(UserId::on(slot), request.part, &mut self.driver);
             self.recorder.retried(bytes);
             self.connections.get(slot).phase = Phase::Busy;
             return;
@@ -99,10 +99,10 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Makes a new connection for the request of a lost one, if the server may not have seen the request (RFC 9112, section 9.3.1). The
-    /// conditions: the connection has carried a response, no byte of a response to this request has come, and its repetition has the same
-    /// effect. The request stays in flight with all its moments until it is sent again. The new connection has carried no response, so
-    /// this happens once at most. Returns whether it happens.
+    /// Makes a new connection for the request of a lost one, if the server may not have seen the request (RFC 9112,
+    /// section 9.3.1). The conditions: the connection has carried a response, no byte of a response to this request has
+    /// come, and its repetition has the same effect. The request stays in flight with all its moments until it is sent
+    /// again. The new connection has carried no response, so this happens once at most. Returns whether it happens.
     #[cold]
     fn retry(&mut self, slot: Slot, now: u64) -> bool {
         let Some(id) = self.in_flight.first_of(slot).filter(|_| self.retries) else {
@@ -110,7 +110,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         };
         let request = self.in_flight.get(id);
         let is_unseen = request.first_byte_ns == 0 && self.connections.get(slot).has_responded;
-        if !is_unseen || !self.workload.can_repeat(request) {
+        if !is_unseen || !self.workload.requests.can_repeat(request.part) {
             return false;
         }
         self.driver.close(slot);
@@ -130,14 +130,14 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.connections.free(slot);
     }
 
-    /// Fails all requests of a connection. If the first failure ends the load, the other requests count as unanswered. Returns whether it
-    /// does.
+    /// Fails all requests of a connection. If the first failure ends the load, the other requests count as unanswered.
+    /// Returns whether it does.
     fn fail_requests(&mut self, slot: Slot, kind: ErrorKind, now: u64, detail: &str) -> bool {
         let user = UserId::on(slot);
         while let Some(request) = self.in_flight.pop(slot) {
             let connect_ns = std::mem::take(&mut self.connections.get(slot).connect_ns);
             self.recorder.log_failure(slot, request, RequestOutcome::Failed(kind), connect_ns);
-            self.workload.lose(user, request);
+            self.workload.requests.lose(user, request.part);
             self.workload.user_failed(user);
             let detail = || detail.to_owned();
             if self.recorder.fail(kind, now, &self.window, detail) {
@@ -147,7 +147,8 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         false
     }
 
-    /// A connection could not be made. Its request fails, or else the oldest arrival. After a pause the thread tries again.
+    /// A connection could not be made. Its request fails, or else the oldest arrival. After a pause the thread tries
+    /// again.
     #[cold]
     pub(super) fn connect_failed(&mut self, slot: Slot, failure: ConnectFailure, now: u64) {
         self.driver.close(slot);
@@ -170,7 +171,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         match parked.or_else(|| self.workload.drop_queued()) {
             None => self.recorder.connect_failed(&failure, now),
             Some(intended_ns) => {
-                let part = self.workload.drop_unsent(user);
+                let part = self.workload.requests.drop_unsent(user);
                 let request = InFlightRequest::unsent(intended_ns, part);
                 let outcome = RequestOutcome::Failed(ErrorKind::Connect);
                 let connect_ns = self.connections.connecting_ns(slot, now);
@@ -205,9 +206,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     /// Bytes came without a request, for example 408 on an idle connection. No request is lost.
     #[cold]
     pub(super) fn unrequested(&mut self, slot: Slot, now: u64) {
-        self.recorder.tally.event(ErrorKind::Protocol, now, || {
-            "bytes on an idle connection; closed it".to_owned()
-        });
+        self.recorder.tally.event(ErrorKind::Protocol, now, || "bytes on an idle connection; closed it".to_owned());
         self.idle_closed(slot, now);
     }
 
@@ -218,7 +217,8 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         self.window.end(now);
     }
 
-    /// Fails requests and connection attempts that have timed out, and connects again after pauses. Returns whether there were any.
+    /// Fails requests and connection attempts that have timed out, and connects again after pauses. Returns whether
+    /// there were any.
     #[inline]
     pub(super) fn expire(&mut self, now: u64) -> bool {
         let mut any = false;

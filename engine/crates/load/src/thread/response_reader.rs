@@ -58,7 +58,8 @@ fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
-/// The parts of a thread that a response passes through. They are borrowed apart from the driver, which lends the bytes.
+/// The parts of a thread that a response passes through. They are borrowed apart from the driver, which lends the
+/// bytes.
 pub(super) struct ResponseReader<'a, P: Protocol> {
     pub(super) protocol: &'a mut P,
     pub(super) connections: &'a mut Connections<P::State>,
@@ -71,13 +72,7 @@ pub(super) struct ResponseReader<'a, P: Protocol> {
 impl<P: Protocol> ResponseReader<'_, P> {
     /// Takes received bytes with the kernel's stamp. Several responses may come together.
     #[inline(always)]
-    pub(super) fn receive(
-        &mut self,
-        slot: Slot,
-        bytes: &[u8],
-        stamp_unix_ns: Option<u64>,
-        now: u64,
-    ) -> Reception {
+    pub(super) fn receive(&mut self, slot: Slot, bytes: &[u8], stamp_unix_ns: Option<u64>, now: u64) -> Reception {
         self.recorder.tally.counts.bytes_received += bytes.len() as u64;
         let user = UserId::on(slot);
         let mut rest = bytes;
@@ -122,9 +117,9 @@ impl<P: Protocol> ResponseReader<'_, P> {
         }
     }
 
-    /// The last request of a connection has its response, and more bytes came. Empty lines do no harm (RFC 9112, section 9.2). After a response
-    /// that has no body, other bytes are a body that the server sent in spite of section 6.3: the response is whole, but the connection
-    /// cannot be used any more.
+    /// The last request of a connection has its response, and more bytes came. Empty lines do no harm (RFC 9112,
+    /// section 9.2). After a response that has no body, other bytes are a body that the server sent in spite of section
+    /// 6.3: the response is whole, but the connection cannot be used any more.
     #[cold]
     fn complete_before(
         &mut self,
@@ -180,8 +175,8 @@ impl<P: Protocol> ResponseReader<'_, P> {
         }
     }
 
-    /// Completes the oldest request of the connection. Its user is free now, and not when the kernel received the response: the time
-    /// between the two belongs to no request.
+    /// Completes the oldest request of the connection. Its user is free now, and not when the kernel received the
+    /// response: the time between the two belongs to no request.
     #[inline(always)]
     fn complete(
         &mut self,
@@ -194,13 +189,14 @@ impl<P: Protocol> ResponseReader<'_, P> {
         let request = self.in_flight.remove_first(slot, id);
         request.last_byte_ns = arrival_ns.unwrap_or(now);
         request.is_stamped = arrival_ns.is_some();
-        // A first byte without a stamp came no later than the last byte, whose stamp may be older than the clock's reading.
+        // A first byte without a stamp came no later than the last byte, whose stamp may be older than the clock's
+        // reading.
         request.first_byte_ns = request.first_byte_ns.min(request.last_byte_ns);
         let connection = self.connections.get(slot);
         connection.has_worked();
         let connect_ns = std::mem::take(&mut connection.connect_ns);
         let user = UserId::on(slot);
-        let checked = self.workload.complete(user, request, response);
+        let checked = self.workload.requests.complete(user, request, response);
         let protocol = &*self.protocol;
         let server = || {
             let server = protocol.last_field("server").unwrap_or_default();
@@ -209,8 +205,8 @@ impl<P: Protocol> ResponseReader<'_, P> {
         self.recorder.record_response(slot, request, response, connect_ns, checked.is_ok(), server);
         if let Err(wrong) = checked {
             self.workload.user_failed(user);
-            let workload = &*self.workload;
-            let detail = || workload.describe(wrong);
+            let requests = &self.workload.requests;
+            let detail = || requests.describe(wrong);
             if self.recorder.fail(ErrorKind::Check, now, self.window, detail) {
                 return Reception::FirstFailure;
             }

@@ -3,8 +3,7 @@
 use weir_http::Protocol;
 use weir_net::Driver;
 use weir_record::{
-    Clocks, FirstFailure, KernelTimestamps, RequestOutcome, Responses, Slowest, StatusCounts,
-    StepOutcome,
+    Clocks, FirstFailure, KernelTimestamps, RequestOutcome, Responses, Slowest, StatusCounts, StepOutcome,
 };
 
 use super::LoadThread;
@@ -53,7 +52,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         let gauges = gauges(&self.connections, &self.in_flight, &self.workload);
         self.recorder.tally.end_interval(end_ns, gauges(end_ns));
         self.note_unanswered(end_ns);
-        let (steps, targets) = self.workload.take_outcomes();
+        let (steps, targets) = self.workload.requests.take_outcomes();
         let may_be_absent = self.workload.may_have_absent_users();
         let requests = self.connections.requests();
         let requests = requests.filter(|&requests| requests > 0 || !may_be_absent);

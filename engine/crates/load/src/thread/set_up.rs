@@ -21,13 +21,7 @@ const MAX_WAIT_NS: u64 = 20_000_000;
 
 impl<D: Driver, P: Protocol> LoadThread<D, P> {
     /// Returns a thread with closed connections.
-    pub(crate) fn new(
-        prepared: &Prepared,
-        shard: Shard,
-        driver: D,
-        workload: Workload,
-        recorder: Recorder,
-    ) -> Self {
+    pub(crate) fn new(prepared: &Prepared, shard: Shard, driver: D, workload: Workload, recorder: Recorder) -> Self {
         let plan = &prepared.plan;
         let count = shard.count(plan.load.connections() as u64) as usize;
         let timeout_ns = (plan.timeout_s * 1e9).round() as u64;
@@ -36,14 +30,7 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         Self {
             driver,
             protocol: P::default(),
-            connections: Connections::new(
-                count,
-                endpoints,
-                shard,
-                timeout_ns,
-                plan.keeps_connections(),
-                joins,
-            ),
+            connections: Connections::new(count, endpoints, shard, timeout_ns, plan.keeps_connections(), joins),
             in_flight: InFlight::new(count, plan.pipeline, timeout_ns),
             workload,
             recorder,
@@ -53,8 +40,8 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
         }
     }
 
-    /// Opens the connections that the start needs, a batch at a time, until each is open, has failed or has timed out. Without
-    /// keep-alive it opens one, to see that there is a server, and closes it.
+    /// Opens the connections that the start needs, a batch at a time, until each is open, has failed or has timed out.
+    /// Without keep-alive it opens one, to see that there is a server, and closes it.
     pub(crate) fn open(&mut self, stop: &Stop) -> io::Result<Opened> {
         let mut next: Slot = 0;
         let count = match self.connections.keep_alive {

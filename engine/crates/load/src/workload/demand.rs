@@ -52,10 +52,8 @@ impl Demand {
                     Process::Poisson => Arrivals::poisson(rate, shard, plan.seed),
                 };
                 let connections = shard.count(open.connections as u64) as usize;
-                let users = open
-                    .session
-                    .as_ref()
-                    .map(|session| Users::sessions(session, connections, shard, plan.seed));
+                let users =
+                    open.session.as_ref().map(|session| Users::sessions(session, connections, shard, plan.seed));
                 let source = Source::Open { due: arrivals.clone(), taken: arrivals };
                 (source, users)
             }
@@ -85,10 +83,9 @@ impl Demand {
     /// Returns how many of `connections` the start of the load needs. At least one, to know that there is a server.
     pub(crate) fn needed_at_start(&self, connections: usize) -> usize {
         match (&self.source, &self.users) {
-            (Source::Closed, Some(users)) => (0..connections)
-                .take_while(|&slot| users.is_present(UserId::on(slot as u32)))
-                .count()
-                .max(1),
+            (Source::Closed, Some(users)) => {
+                (0..connections).take_while(|&slot| users.is_present(UserId::on(slot as u32))).count().max(1)
+            }
             _ => connections,
         }
     }
@@ -150,9 +147,7 @@ impl Demand {
     #[inline]
     pub(crate) fn take_from_queue(&mut self) -> Option<u64> {
         match &mut self.source {
-            Source::Open { due, taken } if taken.taken() < due.taken() && !self.is_over => {
-                Some(taken.take())
-            }
+            Source::Open { due, taken } if taken.taken() < due.taken() && !self.is_over => Some(taken.take()),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! The requests of a load: one for all connections, one for each target, or a scenario.
 //!
-//! Hot path. Rules: one branch decides which it is. A request that is the same each time is sent from memory that the driver has.
+//! Hot path. Rules: one branch decides which it is. A request that is the same each time is sent from memory that the
+//! driver has.
 
 use weir_http::Response;
 use weir_net::{Driver, Payload, Slot};
@@ -101,18 +102,13 @@ impl Constant {
 
 impl Requests {
     /// Returns the requests of a thread: a scenario, or the same request for all users, or one for each target.
-    pub(crate) fn new(
-        prepared: &Prepared,
-        shard: Shard,
-        driver: &mut impl Driver,
-    ) -> Result<Self, LoadError> {
+    pub(crate) fn new(prepared: &Prepared, shard: Shard, driver: &mut impl Driver) -> Result<Self, LoadError> {
         let plan = &prepared.plan;
         let users = shard.count(plan.load.connections() as u64);
         if let Some(compiled) = &prepared.scenario {
             let worker = compiled.worker(shard, plan.seed)?;
             let users = (0..users).map(|user| compiled.user(shard.index(user), plan.seed));
-            let script =
-                Script::new(compiled, worker, users, plan.pipeline, plan.retries(), driver);
+            let script = Script::new(compiled, worker, users, plan.pipeline, plan.retries(), driver);
             return Ok(Self::Scenario(Box::new(script)));
         }
         let right = prepared.right_statuses();
@@ -136,13 +132,10 @@ impl Requests {
         Ok(Self::ByTarget(Box::new(targets), right))
     }
 
-    /// Sends the next request of a user, on a pipelined connection with [`Self::flush`]. Returns `None` if there is none.
+    /// Sends the next request of a user, on a pipelined connection with [`Self::flush`]. Returns `None` if there is
+    /// none.
     #[inline(always)]
-    pub(crate) fn write(
-        &mut self,
-        user: UserId,
-        driver: &mut impl Driver,
-    ) -> Option<WrittenRequest> {
+    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<WrittenRequest> {
         let slot = user.slot();
         match self {
             Self::Same(constant, _) => Some(constant.write(slot, 0, driver)),
@@ -208,8 +201,7 @@ impl Requests {
             Self::Same(_, right) => check(right),
             Self::ByTarget(all, right) => {
                 let checked = check(right);
-                all.outcomes[request.part as usize]
-                    .complete(request.response_ns(), checked.is_ok());
+                all.outcomes[request.part as usize].complete(request.response_ns(), checked.is_ok());
                 checked
             }
             Self::Scenario(script) => script.complete(user, request, response.status),
@@ -226,8 +218,8 @@ impl Requests {
         }
     }
 
-    /// A request was not sent because its connection could not be made. Returns the step or target that it would have had. A
-    /// scenario does not count it.
+    /// A request was not sent because its connection could not be made. Returns the step or target that it would have
+    /// had. A scenario does not count it.
     #[cold]
     pub(crate) fn drop_unsent(&mut self, user: UserId) -> u32 {
         match self {
@@ -257,6 +249,7 @@ impl Requests {
     }
 
     /// Returns what is wrong with a response, in words.
+    #[cold]
     pub(crate) fn describe(&self, wrong: Wrong) -> String {
         match (self, wrong) {
             (Self::Scenario(script), Wrong::Step(step, reason)) => script.describe(step, reason),

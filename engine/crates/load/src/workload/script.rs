@@ -1,7 +1,7 @@
 //! A scenario on one load thread: what each user has sent, and the response that is coming.
 //!
-//! Hot path. Rules: no allocation once the buffers have grown; a constant step is sent from memory that the driver has; a response
-//! is copied only as far as its step needs it.
+//! Hot path. Rules: no allocation once the buffers have grown; a constant step is sent from memory that the driver has;
+//! a response is copied only as far as its step needs it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use weir_net::{Driver, Payload};
 use weir_record::{RequestRecord, StepOutcome};
 use weir_scenario::{Capture, Compiled, Needs, Response, User, Worker};
 
-use super::{UserId, WrittenRequest, Wrong};
+use super::requests::Wrong;
+use super::{UserId, WrittenRequest};
 use crate::in_flight::InFlightRequest;
 
 /// The scenario of a thread's users.
@@ -85,8 +86,7 @@ impl Script {
         retries: bool,
         driver: &mut impl Driver,
     ) -> Self {
-        let steps: Vec<StepOutcome> =
-            compiled.names().map(|name| StepOutcome::new(name.to_owned())).collect();
+        let steps: Vec<StepOutcome> = compiled.names().map(|name| StepOutcome::new(name.to_owned())).collect();
         let constants = (0..steps.len()).map(|step| {
             let bytes = compiled.constant(step)?;
             Some((driver.register(bytes.to_vec()), bytes.len() as u32))
@@ -95,12 +95,7 @@ impl Script {
             constants: constants.collect(),
             worker,
             users: users
-                .map(|user| ScriptUser {
-                    user,
-                    last_step: None,
-                    rendered: Vec::new(),
-                    captured: Captured::default(),
-                })
+                .map(|user| ScriptUser { user, last_step: None, rendered: Vec::new(), captured: Captured::default() })
                 .collect(),
             out: Vec::new(),
             is_pipelined: depth > 1,
@@ -112,12 +107,9 @@ impl Script {
         }
     }
 
-    /// Sends the next request of a user, on a pipelined connection with [`Self::flush`]. Returns `None` if there is none.
-    pub(crate) fn write(
-        &mut self,
-        user: UserId,
-        driver: &mut impl Driver,
-    ) -> Option<WrittenRequest> {
+    /// Sends the next request of a user, on a pipelined connection with [`Self::flush`]. Returns `None` if there is
+    /// none.
+    pub(crate) fn write(&mut self, user: UserId, driver: &mut impl Driver) -> Option<WrittenRequest> {
         let of_user = &mut self.users[user.index()];
         let before = self.out.len();
         let next = &mut of_user.user;
@@ -193,30 +185,17 @@ impl Script {
     /// Returns the sink for the response to a step.
     #[inline]
     pub(crate) fn capture(&mut self, user: UserId, step: u32) -> CaptureSink<'_> {
-        CaptureSink {
-            needs: self.compiled.needs(step as usize),
-            captured: &mut self.users[user.index()].captured,
-        }
+        CaptureSink { needs: self.compiled.needs(step as usize), captured: &mut self.users[user.index()].captured }
     }
 
     /// Takes the whole response to a request.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn complete(
-        &mut self,
-        user: UserId,
-        request: &InFlightRequest,
-        status: u16,
-    ) -> Result<(), Wrong> {
+    pub(crate) fn complete(&mut self, user: UserId, request: &InFlightRequest, status: u16) -> Result<(), Wrong> {
         let ScriptUser { user, captured, .. } = &mut self.users[user.index()];
         let step = request.part as usize;
-        let response = Response {
-            status,
-            head: &captured.head,
-            body: &captured.body,
-            body_bytes: captured.body_bytes,
-        };
+        let response = Response { status, head: &captured.head, body: &captured.body, body_bytes: captured.body_bytes };
         let checked = user.check_response(&self.compiled, &mut self.worker, step, &response);
         self.steps[step].complete(request.response_ns(), checked.is_ok());
         checked.map_err(|reason| Wrong::Step(step, reason))

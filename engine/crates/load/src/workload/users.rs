@@ -1,8 +1,8 @@
-//! Users with a time of their own: they come and go, think, keep a pace, and leave after a number of requests. A session of an open
-//! loop is the user of its connection.
+//! Users with a time of their own: they come and go, think, keep a pace, and leave after a number of requests. A
+//! session of an open loop is the user of its connection.
 //!
-//! Arithmetic on one thread's shard. Moments are since the start of the load. Hot path. Rules: a user has at most one moment ahead
-//! of it, so that the heap of these moments never grows beyond the users, and nothing allocates.
+//! Arithmetic on one thread's shard. Moments are since the start of the load. Hot path. Rules: a user has at most one
+//! moment ahead of it, so that the heap of these moments never grows beyond the users, and nothing allocates.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -213,8 +213,7 @@ impl Users {
         }
         let at_ns = if user.has_asked {
             let own_ns = user.pause_ns.take();
-            let thought_ns =
-                now_ns + own_ns.unwrap_or_else(|| pause_ns(self.think, &mut user.random));
+            let thought_ns = now_ns + own_ns.unwrap_or_else(|| pause_ns(self.think, &mut user.random));
             thought_ns.max(user.intended_ns + self.pace_ns)
         } else {
             now_ns
@@ -284,9 +283,7 @@ fn pause_ns(think: Option<Think>, random: &mut Random) -> u64 {
     match think {
         None => 0,
         Some(Think::ConstantS(pause_s)) => ns(pause_s),
-        Some(Think::UniformS(shortest_s, longest_s)) => {
-            ns(shortest_s + (longest_s - shortest_s) * random.unit())
-        }
+        Some(Think::UniformS(shortest_s, longest_s)) => ns(shortest_s + (longest_s - shortest_s) * random.unit()),
         Some(Think::ExponentialS(mean_s)) => ns(mean_s * random.exponential()),
     }
 }
@@ -340,8 +337,7 @@ mod tests {
 
     #[test]
     fn a_user_leaves_after_its_loops_and_then_nobody_is_left() {
-        let mut users =
-            closed(&Closed { connections: Some(1), loops: Some(3), ..Closed::default() });
+        let mut users = closed(&Closed { connections: Some(1), loops: Some(3), ..Closed::default() });
         assert_eq!(users.next(UserId(0), 5), Action::Send(5));
         assert_eq!(users.next(UserId(0), 6), Action::Send(6));
         assert_eq!(users.next(UserId(0), 7), Action::Send(7));
@@ -352,8 +348,7 @@ mod tests {
 
     #[test]
     fn a_user_that_gives_up_leaves_before_its_loops_are_done() {
-        let mut users =
-            closed(&Closed { connections: Some(2), loops: Some(3), ..Closed::default() });
+        let mut users = closed(&Closed { connections: Some(2), loops: Some(3), ..Closed::default() });
         assert_eq!(users.next(UserId(0), 5), Action::Send(5));
         assert_eq!(users.next(UserId(1), 5), Action::Send(5));
         users.give_up(UserId(0));
@@ -384,10 +379,8 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_counts_from_intended_start_to_intended_start_and_a_late_response_is_not_made_up_for()
-    {
-        let mut users =
-            closed(&Closed { connections: Some(1), pace_s: Some(1.0), ..Closed::default() });
+    fn a_pace_counts_from_intended_start_to_intended_start_and_a_late_response_is_not_made_up_for() {
+        let mut users = closed(&Closed { connections: Some(1), pace_s: Some(1.0), ..Closed::default() });
         assert_eq!(users.next(UserId(0), 100), Action::Send(100));
         assert_eq!(users.next(UserId(0), 200), Action::Wait);
         assert_eq!(users.next_ns(), S + 100);

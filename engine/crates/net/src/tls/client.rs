@@ -32,7 +32,8 @@ pub struct Settings {
     pub resumption: bool,
 }
 
-/// The parts that the connections of one thread share. Threads do not share it: they would wait for one another's sessions.
+/// The parts that the connections of one thread share. Threads do not share it: they would wait for one another's
+/// sessions.
 #[derive(Debug, Clone)]
 pub struct Client {
     config: Arc<ClientConfig>,
@@ -57,9 +58,8 @@ impl Client {
         let mut config = match &settings.identity_pem {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
-                let chain = certificates(certificate)
-                    .filter(|chain| !chain.is_empty())
-                    .ok_or(SettingsError::Certificate)?;
+                let chain =
+                    certificates(certificate).filter(|chain| !chain.is_empty()).ok_or(SettingsError::Certificate)?;
                 let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| SettingsError::Key)?;
                 builder.with_client_auth_cert(chain, key).map_err(SettingsError::Identity)?
             }
@@ -88,8 +88,7 @@ fn roots(settings: &Settings) -> Result<RootCertStore, SettingsError> {
     let mut roots = RootCertStore::empty();
     match &settings.ca_pem {
         Some(pem) => {
-            let (added, _) =
-                roots.add_parsable_certificates(certificates(pem).ok_or(SettingsError::Ca)?);
+            let (added, _) = roots.add_parsable_certificates(certificates(pem).ok_or(SettingsError::Ca)?);
             if added == 0 {
                 return Err(SettingsError::Ca);
             }

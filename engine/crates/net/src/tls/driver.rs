@@ -1,4 +1,5 @@
-//! A driver over a driver: the one below moves bytes, the load above sees plaintext, and connections whose handshake is over.
+//! A driver over a driver: the one below moves bytes, the load above sees plaintext, and connections whose handshake is
+//! over.
 //!
 //! Memory: a session for each connection, and two buffers for all of them.
 
@@ -49,8 +50,7 @@ enum Pending {
 impl<D: Driver> TlsDriver<D> {
     /// Returns a driver over another one. `clients` has one for each server, `client_of` the server of each slot.
     pub fn new(below: D, clients: Vec<Client>, client_of: impl IntoIterator<Item = usize>) -> Self {
-        let connections =
-            client_of.into_iter().map(|client| Connection { client, ..Connection::default() });
+        let connections = client_of.into_iter().map(|client| Connection { client, ..Connection::default() });
         Self {
             below,
             clients,
@@ -215,9 +215,7 @@ impl<D: Driver> Driver for TlsDriver<D> {
             Pending::Connected { handshake_began_ns } => {
                 Event::Connected { slot, handshake_began_ns: Some(handshake_began_ns) }
             }
-            Pending::Received => {
-                Event::Received { slot, bytes: &self.plaintext, stamp_unix_ns: self.stamp_unix_ns }
-            }
+            Pending::Received => Event::Received { slot, bytes: &self.plaintext, stamp_unix_ns: self.stamp_unix_ns },
             Pending::Ended => Event::Ended { slot },
             Pending::Failed(errno, text) => {
                 self.failure = text;

@@ -57,25 +57,19 @@ impl std::error::Error for TlsError {}
 fn certificate(problem: &CertificateError, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
     formatter.write_str("TLS: the server's certificate ")?;
     match problem {
-        CertificateError::UnknownIssuer => {
-            formatter.write_str("is not trusted: its issuer is unknown")
-        }
+        CertificateError::UnknownIssuer => formatter.write_str("is not trusted: its issuer is unknown"),
         CertificateError::NotValidForName => formatter.write_str("is for another name"),
-        CertificateError::NotValidForNameContext { expected, presented } => write!(
-            formatter,
-            "is for another name: expected {}, found {}",
-            expected.to_str(),
-            presented.join(", ")
-        ),
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            formatter.write_str("has expired")
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            write!(formatter, "is for another name: expected {}, found {}", expected.to_str(), presented.join(", "))
         }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => formatter.write_str("has expired"),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             formatter.write_str("is not valid yet")
         }
         // The kind of this error is private to rustls' verifier; `openssl req -x509` makes such certificates.
-        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => formatter
-            .write_str("is not trusted: it is the certificate of an authority, not of a server (self-signed)"),
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            formatter.write_str("is not trusted: it is the certificate of an authority, not of a server (self-signed)")
+        }
         other => write!(formatter, "is not trusted: {other}"),
     }
 }

@@ -24,10 +24,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(
-        config: Arc<ClientConfig>,
-        server_name: ServerName<'static>,
-    ) -> Result<Self, TlsError> {
+    pub(super) fn new(config: Arc<ClientConfig>, server_name: ServerName<'static>) -> Result<Self, TlsError> {
         match ClientConnection::new(config, server_name) {
             Ok(mut connection) => {
                 // A request is sent whole, whatever its size.
@@ -43,15 +40,12 @@ impl Session {
         self.connection.is_handshaking()
     }
 
-    /// Decrypts received bytes, and appends the result to `plaintext`. There may be bytes to send afterwards, also after an error.
+    /// Decrypts received bytes, and appends the result to `plaintext`. There may be bytes to send afterwards, also
+    /// after an error.
     ///
     /// # Errors
     /// When the server is not trusted, refuses, or does not speak TLS. The connection cannot be used any more.
-    pub(super) fn feed(
-        &mut self,
-        mut bytes: &[u8],
-        plaintext: &mut Vec<u8>,
-    ) -> Result<Fed, TlsError> {
+    pub(super) fn feed(&mut self, mut bytes: &[u8], plaintext: &mut Vec<u8>) -> Result<Fed, TlsError> {
         let was_handshaking = self.is_handshaking();
         let mut fed = Fed::default();
         while !bytes.is_empty() && !fed.is_ended {

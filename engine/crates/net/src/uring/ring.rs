@@ -1,9 +1,10 @@
 //! The ring and the memory it shares with the kernel.
 //!
-//! Soundness: memory that the kernel may read or write later is never freed. Sent bytes are `'static`, in cells if they are overwritten.
-//! The receive buffers and their ring are leaked; the engine makes one ring for each load thread, once. The memory of ordered sends is
-//! leaked too, and reused after their completions. A descriptor may be closed or reused at any time. The kernel then works on another
-//! file or none, which is wrong but not unsafe; the driver prevents it.
+//! Soundness: memory that the kernel may read or write later is never freed. Sent bytes are `'static`, in cells if they
+//! are overwritten. The receive buffers and their ring are leaked; the engine makes one ring for each load thread,
+//! once. The memory of ordered sends is leaked too, and reused after their completions. A descriptor may be closed or
+//! reused at any time. The kernel then works on another file or none, which is wrong but not unsafe; the driver
+//! prevents it.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -27,14 +28,16 @@ use crate::stamps::{CONTROL_BYTES, stamp_in};
 const SUBMISSIONS: u32 = 1024;
 /// Completions that the kernel can note before it has to keep them elsewhere.
 const COMPLETIONS: u32 = 8192;
-/// Receive buffers: a power of two, one for each connection within these bounds. If more responses come at once, receiving pauses for
-/// some connections. 2,048 buffers were no faster with 10,000 connections (throughput 1.07, 0.94 to 1.24, with half of them) and took
+/// Receive buffers: a power of two, one for each connection within these bounds. If more responses come at once,
+/// receiving pauses for some connections. 2,048 buffers were no faster with 10,000 connections (throughput 1.07, 0.94
+/// to 1.24, with half of them) and took
 /// 3.6 MB more.
 const BUFFERS: RangeInclusive<usize> = 64..=1024;
 /// A buffer fits most responses; memory is touched only as far as buffers are filled.
 const BUFFER_BYTES: usize = 4096;
 const BUFFER_GROUP: u16 = 0;
-/// Attempts to make room for an entry in a full queue. The kernel refuses for want of memory, or until completions are taken.
+/// Attempts to make room for an entry in a full queue. The kernel refuses for want of memory, or until completions are
+/// taken.
 const MAX_SUBMIT_ATTEMPTS: u32 = 1000;
 
 /// Bytes to be sent. Never freed, as the module says; those of one request may be written over.
@@ -79,12 +82,12 @@ pub(super) struct Ring {
     owned: Vec<Owned>,
     /// Which of them the kernel has done with.
     free_owned: Vec<u32>,
-    /// The receive buffers. A pointer and no reference: the kernel writes into every buffer that it was given, and a reference
-    /// would promise the opposite.
+    /// The receive buffers. A pointer and no reference: the kernel writes into every buffer that it was given, and a
+    /// reference would promise the opposite.
     buffers: NonNull<[u8; BUFFER_BYTES]>,
     buffer_count: usize,
-    /// What messages are to look like, where they are asked for instead of their bytes alone. Leaked: the kernel reads it when a
-    /// request is submitted.
+    /// What messages are to look like, where they are asked for instead of their bytes alone. Leaked: the kernel reads
+    /// it when a request is submitted.
     message: Option<&'static libc::msghdr>,
     entries: *mut BufRingEntry,
     tail: u16,
@@ -110,17 +113,9 @@ impl Ring {
             return Err(io::Error::from(Errno::NOSYS));
         }
         let entries: *mut BufRingEntry = leaked_pages(count * size_of::<BufRingEntry>())?.cast();
-        let buffers = NonNull::new(leaked_pages(count * BUFFER_BYTES)?.cast())
-            .ok_or(io::ErrorKind::OutOfMemory)?;
+        let buffers = NonNull::new(leaked_pages(count * BUFFER_BYTES)?.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: the entries are page-aligned, that many, zeroed, and never freed.
-        unsafe {
-            ring.submitter().register_buf_ring_with_flags(
-                entries as u64,
-                count as u16,
-                BUFFER_GROUP,
-                0,
-            )?
-        };
+        unsafe { ring.submitter().register_buf_ring_with_flags(entries as u64, count as u16, BUFFER_GROUP, 0)? };
         let mut ring = Self {
             ring,
             completed: Vec::with_capacity(1024),
@@ -142,11 +137,7 @@ impl Ring {
 
     /// Completes once when the socket can be written to, or failed.
     pub(super) fn when_writable(&mut self, socket: BorrowedFd<'_>, tag: u64) {
-        self.push(
-            opcode::PollAdd::new(Fd(socket.as_raw_fd()), libc::POLLOUT as u32)
-                .build()
-                .user_data(tag),
-        );
+        self.push(opcode::PollAdd::new(Fd(socket.as_raw_fd()), libc::POLLOUT as u32).build().user_data(tag));
     }
 
     /// From here on the kernel fills buffers with messages: its control data, then the bytes.
@@ -174,21 +165,13 @@ impl Ring {
             Outgoing::Once(bytes) => (bytes.as_ptr().cast(), bytes.len()),
         };
         let flags = SendFlags::NOSIGNAL.bits() as i32 | libc::MSG_WAITALL;
-        let entry = opcode::Send::new(Fd(socket.as_raw_fd()), start, length as u32)
-            .flags(flags)
-            .build()
-            .user_data(tag);
+        let entry = opcode::Send::new(Fd(socket.as_raw_fd()), start, length as u32).flags(flags).build().user_data(tag);
         self.push(if report { entry } else { entry.flags(Flags::SKIP_SUCCESS) });
     }
 
-    /// Sends a copy of bytes. Completes with the tag of the copy's number, which is to be given to [`Ring::free_owned`] then.
-    pub(super) fn send_owned(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        bytes: &[u8],
-        note: u32,
-        tag: impl FnOnce(u32) -> u64,
-    ) {
+    /// Sends a copy of bytes. Completes with the tag of the copy's number, which is to be given to [`Ring::free_owned`]
+    /// then.
+    pub(super) fn send_owned(&mut self, socket: BorrowedFd<'_>, bytes: &[u8], note: u32, tag: impl FnOnce(u32) -> u64) {
         let number = self.free_owned.pop().unwrap_or_else(|| {
             let memory = std::mem::ManuallyDrop::new(Vec::new());
             self.owned.push(Owned { memory, note });
@@ -201,12 +184,7 @@ impl Ring {
         owned.memory.extend_from_slice(bytes);
         let flags = SendFlags::NOSIGNAL.bits() as i32 | libc::MSG_WAITALL;
         let (start, length) = (owned.memory.as_ptr(), owned.memory.len() as u32);
-        self.push(
-            opcode::Send::new(Fd(socket.as_raw_fd()), start, length)
-                .flags(flags)
-                .build()
-                .user_data(tag(number)),
-        );
+        self.push(opcode::Send::new(Fd(socket.as_raw_fd()), start, length).flags(flags).build().user_data(tag(number)));
     }
 
     /// A copy was sent or has failed, so its memory can be used again. Returns the sender's note.
@@ -215,12 +193,12 @@ impl Ring {
         self.owned[number as usize].note
     }
 
-    /// Queues an entry. Submits a full queue first. If that does not work, the entry is dropped, and the next [`Ring::enter`]
-    /// fails with the error.
+    /// Queues an entry. Submits a full queue first. If that does not work, the entry is dropped, and the next
+    /// [`Ring::enter`] fails with the error.
     fn push(&mut self, entry: Entry) {
         for _ in 0..MAX_SUBMIT_ATTEMPTS {
-            // SAFETY: the entry's memory is static or the ring's own, as the module says. Bytes that are sent once are neither changed
-            // nor moved before their completion, which frees their number.
+            // SAFETY: the entry's memory is static or the ring's own, as the module says. Bytes that are sent once are
+            // neither changed nor moved before their completion, which frees their number.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return;
             }
@@ -292,18 +270,10 @@ impl Ring {
             Wait::Poll => {
                 let submissions = self.ring.submission().len() as u32;
                 // SAFETY: no argument is passed; the flag asks for completions without waiting.
-                unsafe {
-                    self.ring.submitter().enter::<()>(
-                        submissions,
-                        0,
-                        EnterFlags::GETEVENTS.bits(),
-                        None,
-                    )
-                }
+                unsafe { self.ring.submitter().enter::<()>(submissions, 0, EnterFlags::GETEVENTS.bits(), None) }
             }
             Wait::AtMostNs(ns) | Wait::AboutNs(ns) => {
-                let time =
-                    Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32);
+                let time = Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32);
                 self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
             }
         }
@@ -365,8 +335,8 @@ impl Ring {
         entry.set_len(BUFFER_BYTES as u32);
         entry.set_bid(buffer);
         self.tail = self.tail.wrapping_add(1);
-        // SAFETY: the ring's base is valid, and the tail lies in it, aligned to its two bytes; the kernel reads it at any time,
-        // so that it is written atomically, after the entry.
+        // SAFETY: the ring's base is valid, and the tail lies in it, aligned to its two bytes; the kernel reads it at
+        // any time, so that it is written atomically, after the entry.
         unsafe {
             let tail = BufRingEntry::tail(self.entries).cast_mut();
             AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);
@@ -374,26 +344,17 @@ impl Ring {
     }
 }
 
-/// Returns whether a submission that failed may work later: time is over, a signal came, memory is short, or completions must be
-/// taken first.
+/// Returns whether a submission that failed may work later: time is over, a signal came, memory is short, or
+/// completions must be taken first.
 fn is_temporary(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN)
-    )
+    matches!(Errno::from_io_error(error), Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN))
 }
 
-/// Zeroed memory at the beginning of a page, never freed, and given by the kernel page by page when it is touched (an aligned
-/// allocation would be zeroed, and so touched, at once).
+/// Zeroed memory at the beginning of a page, never freed, and given by the kernel page by page when it is touched (an
+/// aligned allocation would be zeroed, and so touched, at once).
 fn leaked_pages(bytes: usize) -> io::Result<*mut u8> {
     // SAFETY: the address is the kernel's to choose, so that no other mapping is replaced.
-    let pages = unsafe {
-        mmap_anonymous(
-            std::ptr::null_mut(),
-            bytes,
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::PRIVATE,
-        )?
-    };
+    let pages =
+        unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)? };
     Ok(pages.cast())
 }

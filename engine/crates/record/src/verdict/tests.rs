@@ -2,13 +2,7 @@ use super::*;
 
 fn good() -> Facts<'static> {
     Facts {
-        requests: Requests {
-            intended: 1000,
-            sent: 1000,
-            completed: 1000,
-            ok: 1000,
-            ..Requests::default()
-        },
+        requests: Requests { intended: 1000, sent: 1000, completed: 1000, ok: 1000, ..Requests::default() },
         redirects: 0,
         stalls: StallDetector::default(),
         errors: ErrorCounts::default(),
@@ -48,7 +42,7 @@ fn load_without_response_is_invalid() {
 #[test]
 fn used_up_ports_are_no_failure_of_the_target() {
     let mut facts = good();
-    facts.errors.count(ErrorKind::Connect);
+    facts.errors.count(ErrorKind::Connect, 1);
     facts.requests.failed = 1;
     let cause = |facts: &Facts| judge(facts).reasons.remove(0);
     assert!(cause(&facts).ends_with("the target refuses connections or its accept queue is full"));
@@ -62,11 +56,7 @@ fn used_up_ports_are_no_failure_of_the_target() {
 fn majority_of_redirects_is_reported() {
     let mut facts = good();
     facts.redirects = 501;
-    only_reason(
-        &facts,
-        Validity::Valid,
-        "501 responses were redirects, which weir does not follow",
-    );
+    only_reason(&facts, Validity::Valid, "501 responses were redirects, which weir does not follow");
     facts.redirects = 500;
     assert_eq!(judge(&facts).reasons, Vec::<String>::new());
 }
@@ -75,8 +65,8 @@ fn majority_of_redirects_is_reported() {
 fn failed_request_is_suspect() {
     let mut facts = good();
     facts.requests.failed = 3;
-    facts.errors.timeout = 2;
-    facts.errors.reset = 1;
+    facts.errors.count(ErrorKind::Timeout, 2);
+    facts.errors.count(ErrorKind::Reset, 1);
     only_reason(
         &facts,
         Validity::Suspect,
@@ -91,18 +81,10 @@ fn late_open_loop_is_suspect() {
     only_reason(&facts, Validity::Suspect, "1 of 1000 requests were due and not sent");
     let mut facts = good();
     facts.sent_rps = 98.9;
-    only_reason(
-        &facts,
-        Validity::Suspect,
-        "98.9 requests per second were sent, 100 were requested (limit 99 %)",
-    );
+    only_reason(&facts, Validity::Suspect, "98.9 requests per second were sent, 100 were requested (limit 99 %)");
     let mut facts = good();
     facts.lag_p99_us = Some(10.1);
-    only_reason(
-        &facts,
-        Validity::Suspect,
-        "the 99th percentile of the schedule lag is 10.1 us, above 10 %",
-    );
+    only_reason(&facts, Validity::Suspect, "the 99th percentile of the schedule lag is 10.1 us, above 10 %");
     let mut facts = good();
     facts.busy_fraction = 0.85;
     only_reason(&facts, Validity::Suspect, "the generator was busy 85 %");
@@ -112,13 +94,9 @@ fn late_open_loop_is_suspect() {
 fn load_until_failure_stays_valid() {
     let mut facts = good();
     facts.requests.failed = 1;
-    facts.errors.reset = 1;
+    facts.errors.count(ErrorKind::Reset, 1);
     facts.is_until_failure = true;
-    only_reason(
-        &facts,
-        Validity::Valid,
-        "ended at the first failure, as asked: 1 of 1000 requests failed (reset 1",
-    );
+    only_reason(&facts, Validity::Valid, "ended at the first failure, as asked: 1 of 1000 requests failed (reset 1");
 }
 
 #[test]
@@ -127,11 +105,7 @@ fn missing_responses_make_lower_bounds() {
     facts.requests.unanswered = 10;
     assert_eq!(judge(&facts).reasons, Vec::<String>::new());
     facts.requests.unanswered = 11;
-    only_reason(
-        &facts,
-        Validity::Valid,
-        "p99 and above are lower bounds: 11 of 1000 requests had no response",
-    );
+    only_reason(&facts, Validity::Valid, "p99 and above are lower bounds: 11 of 1000 requests had no response");
     facts.requests.unsent = 500;
     let reasons = judge(&facts).reasons;
     assert!(reasons[1].starts_with("p50 and above are lower bounds: 511 of 1000"));

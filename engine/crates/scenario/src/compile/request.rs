@@ -16,20 +16,15 @@ impl Compiler<'_> {
         step: &Step,
     ) -> Result<(Vec<u8>, usize, Vec<Part>), ScenarioError> {
         let text = &step.path;
-        let expected =
-            "a path that begins with / or a variable, without spaces but in placeholders";
+        let expected = "a path that begins with / or a variable, without spaces but in placeholders";
         let wrong = || ScenarioError::new(key, format_args!("{text:?}"), expected);
-        let pieces = template::parse(text)
-            .map_err(|(found, expected)| ScenarioError::new(key, found, expected))?;
+        let pieces = template::parse(text).map_err(|(found, expected)| ScenarioError::new(key, found, expected))?;
         for (index, piece) in pieces.iter().enumerate() {
             let is_right = match piece {
                 template::Piece::Text(text) => {
-                    (index > 0 || text.starts_with('/'))
-                        && !text.chars().any(|c| c.is_whitespace() || c.is_control())
+                    (index > 0 || text.starts_with('/')) && !text.chars().any(|c| c.is_whitespace() || c.is_control())
                 }
-                template::Piece::Variable(_)
-                | template::Piece::Csv { .. }
-                | template::Piece::Json { .. } => true,
+                template::Piece::Variable(_) | template::Piece::Csv { .. } | template::Piece::Json { .. } => true,
                 _ => index > 0,
             };
             if !is_right {
@@ -52,11 +47,7 @@ impl Compiler<'_> {
     }
 
     /// Returns what follows the path: the fields without `Cookie` and the body's length.
-    pub(super) fn fields<W: RequestWriter>(
-        &mut self,
-        key: &str,
-        step: &Step,
-    ) -> Result<Vec<Part>, ScenarioError> {
+    pub(super) fn fields<W: RequestWriter>(&mut self, key: &str, step: &Step) -> Result<Vec<Part>, ScenarioError> {
         for (name, value) in &step.headers {
             check_header(key, name, value)?;
         }
@@ -72,11 +63,7 @@ impl Compiler<'_> {
     }
 
     /// Returns the end of the request.
-    pub(super) fn content<W: RequestWriter>(
-        &mut self,
-        key: &str,
-        step: &Step,
-    ) -> Result<Content, ScenarioError> {
+    pub(super) fn content<W: RequestWriter>(&mut self, key: &str, step: &Step) -> Result<Content, ScenarioError> {
         let mut bytes = Vec::new();
         let Some(body) = &step.body else {
             if anticipates_body(step.method.as_str()) {
@@ -102,12 +89,7 @@ pub(super) fn takes_cookies(step: &Step) -> bool {
 }
 
 /// Returns all bytes of a request, `None` if a part of it is rendered.
-pub(super) fn constant_request(
-    start: &[u8],
-    path: &[Part],
-    fields: &[Part],
-    content: &Content,
-) -> Option<Box<[u8]>> {
+pub(super) fn constant_request(start: &[u8], path: &[Part], fields: &[Part], content: &Content) -> Option<Box<[u8]>> {
     let ([], [Part::Literal(fields)], Content::Encoded(end)) = (path, fields, content) else {
         return None;
     };
@@ -137,18 +119,10 @@ fn merged(parts: Vec<Part>) -> Vec<Part> {
 
 fn check_header(key: &str, name: &str, value: &str) -> Result<(), ScenarioError> {
     if !is_token(name) {
-        return Err(ScenarioError::new(
-            key,
-            format_args!("the name {name:?}"),
-            "letters, digits and !#$%&'*+-.^_`|~",
-        ));
+        return Err(ScenarioError::new(key, format_args!("the name {name:?}"), "letters, digits and !#$%&'*+-.^_`|~"));
     }
     if value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
-        return Err(ScenarioError::new(
-            key,
-            format_args!("the value {value:?} of {name}"),
-            "a value of one line",
-        ));
+        return Err(ScenarioError::new(key, format_args!("the value {value:?} of {name}"), "a value of one line"));
     }
     if ["transfer-encoding", "content-length"].iter().any(|own| name.eq_ignore_ascii_case(own)) {
         return Err(ScenarioError::new(
@@ -162,7 +136,6 @@ fn check_header(key: &str, name: &str, value: &str) -> Result<(), ScenarioError>
 
 /// RFC 9110, section 5.6.2.
 pub(super) fn is_token(name: &str) -> bool {
-    let is_token_byte =
-        |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_token_byte)
 }

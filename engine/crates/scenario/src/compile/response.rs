@@ -11,12 +11,7 @@ use crate::json::Pointer;
 use crate::{ScenarioError, template};
 
 impl Compiler<'_> {
-    pub(super) fn extraction(
-        &mut self,
-        key: &str,
-        name: &str,
-        extract: &Extract,
-    ) -> Result<Extraction, ScenarioError> {
+    pub(super) fn extraction(&mut self, key: &str, name: &str, extract: &Extract) -> Result<Extraction, ScenarioError> {
         if !template::is_variable(name) {
             return Err(ScenarioError::new(
                 key,
@@ -46,11 +41,7 @@ impl Compiler<'_> {
 
 fn pointer(key: &str, text: &str) -> Result<Pointer, ScenarioError> {
     Pointer::parse(text).ok_or_else(|| {
-        ScenarioError::new(
-            key,
-            format_args!("{text:?}"),
-            "a JSON pointer, \"/a/0/b\" or \"\" for all of the body",
-        )
+        ScenarioError::new(key, format_args!("{text:?}"), "a JSON pointer, \"/a/0/b\" or \"\" for all of the body")
     })
 }
 

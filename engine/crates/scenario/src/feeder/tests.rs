@@ -10,9 +10,7 @@ fn names(names: &[&str]) -> Vec<String> {
 
 fn cells(table: &Table) -> Vec<Vec<String>> {
     let text = |row, column| String::from_utf8(table.cell(row, column).to_vec()).unwrap();
-    (0..table.rows)
-        .map(|row| (0..table.columns).map(|column| text(row, column)).collect())
-        .collect()
+    (0..table.rows).map(|row| (0..table.columns).map(|column| text(row, column)).collect()).collect()
 }
 
 fn csv(content: &str, columns: &[&str]) -> Result<Vec<Vec<String>>, Wrong> {
@@ -20,17 +18,10 @@ fn csv(content: &str, columns: &[&str]) -> Result<Vec<Vec<String>>, Wrong> {
 }
 
 fn json_lines(content: &str, fields: &[&str]) -> Result<Vec<Vec<String>>, Wrong> {
-    Table::read(FeederFormat::JsonLines, content.as_bytes(), &names(fields))
-        .map(|table| cells(&table))
+    Table::read(FeederFormat::JsonLines, content.as_bytes(), &names(fields)).map(|table| cells(&table))
 }
 
-fn drawn(
-    rows: u32,
-    mode: FeederMode,
-    at_end: AtEnd,
-    shard: Shard,
-    count: usize,
-) -> Vec<Option<u32>> {
+fn drawn(rows: u32, mode: FeederMode, at_end: AtEnd, shard: Shard, count: usize) -> Vec<Option<u32>> {
     let mut deck = Deck::new(rows, mode, at_end, shard).unwrap();
     let mut random = Random::new(1, 2);
     (0..count).map(|_| deck.draw(&mut random)).collect()
@@ -39,16 +30,12 @@ fn drawn(
 #[test]
 fn a_csv_file_gives_the_columns_that_are_asked_for_in_any_order() {
     let content = "\u{feff}id,name,empty\r\n1,\"Smith, \"\"J\"\"\",\r\n2,Zoë,\r\n";
-    assert_eq!(
-        csv(content, &["name", "id", "empty"]).unwrap(),
-        [["Smith, \"J\"", "1", ""], ["Zoë", "2", ""]]
-    );
+    assert_eq!(csv(content, &["name", "id", "empty"]).unwrap(), [["Smith, \"J\"", "1", ""], ["Zoë", "2", ""]]);
 }
 
 #[test]
 fn a_json_lines_file_gives_keys_and_pointers() {
-    let content =
-        "{\"id\": 1, \"a\": {\"b\": [\"x\\n\"]}}\n\n{\"a\": {\"b\": [true]}, \"id\": \"two\"}";
+    let content = "{\"id\": 1, \"a\": {\"b\": [\"x\\n\"]}}\n\n{\"a\": {\"b\": [true]}, \"id\": \"two\"}";
     assert_eq!(json_lines(content, &["id", "/a/b/0"]).unwrap(), [["1", "x\n"], ["two", "true"]]);
 }
 
@@ -58,19 +45,10 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         csv("id,name\n1,a\n", &["nme"]).unwrap_err(),
         ("no column \"nme\"".to_owned(), "one of: id, name".to_owned())
     );
-    assert!(
-        csv("id,name\n1\n", &["id"]).unwrap_err().0.contains("line: 2"),
-        "{:?}",
-        csv("id,name\n1\n", &["id"])
-    );
+    assert!(csv("id,name\n1\n", &["id"]).unwrap_err().0.contains("line: 2"), "{:?}", csv("id,name\n1\n", &["id"]));
     assert!(csv("id,name\n", &["id"]).unwrap_err().0.starts_with("no rows"));
     assert!(csv("", &[]).unwrap_err().0.starts_with("no rows"));
-    assert!(
-        json_lines("{\"a\": 1}\n{\"b\": 1}\n", &["a"])
-            .unwrap_err()
-            .0
-            .starts_with("line 2 without \"a\"")
-    );
+    assert!(json_lines("{\"a\": 1}\n{\"b\": 1}\n", &["a"]).unwrap_err().0.starts_with("line 2 without \"a\""));
     assert!(json_lines("{\"a\": 1}\n{\"a\": 1\n", &["a"]).unwrap_err().0.starts_with("line 2: "));
     assert!(json_lines("\n", &["a"]).unwrap_err().0.starts_with("no lines"));
     assert!(json_lines("{\"a\": 1}", &["/~"]).unwrap_err().1.contains("JSON pointer"));

@@ -51,10 +51,9 @@ fn tree() -> impl Strategy<Value = Value> {
 /// Every pointer into a tree, with the value it names.
 fn pointers<'a>(tree: &'a Value, at: String, into: &mut Vec<(String, &'a Value)>) {
     match tree {
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .for_each(|(index, item)| pointers(item, format!("{at}/{index}"), into)),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| pointers(item, format!("{at}/{index}"), into))
+        }
         Value::Object(members) => members.iter().for_each(|(key, value)| {
             let token = key.replace('~', "~0").replace('/', "~1");
             pointers(value, format!("{at}/{token}"), into);
@@ -76,10 +75,8 @@ fn escaped(tree: &Value) -> String {
             format!("[ {} ]", items.iter().map(escaped).collect::<Vec<_>>().join(" , "))
         }
         Value::Object(members) => {
-            let members: Vec<String> = members
-                .iter()
-                .map(|(key, value)| format!("{}\t:\r\n{}", string(key), escaped(value)))
-                .collect();
+            let members: Vec<String> =
+                members.iter().map(|(key, value)| format!("{}\t:\r\n{}", string(key), escaped(value))).collect();
             format!("{{ {} }}", members.join(" , "))
         }
         scalar => scalar.to_string(),
@@ -187,9 +184,7 @@ fn text_that_is_not_json_is_malformed() {
         "+1",
         r#"{"a": 1"#,
     ] {
-        let at_end = found(wrong, "/nothing").is_err()
-            || found(wrong, "").is_err()
-            || found(wrong, "/1").is_err();
+        let at_end = found(wrong, "/nothing").is_err() || found(wrong, "").is_err() || found(wrong, "/1").is_err();
         assert!(at_end, "{wrong}");
     }
 }
@@ -223,15 +218,10 @@ fn an_object_with_a_member_more_or_less_is_another_one() {
 
 #[test]
 fn a_string_gives_its_content_and_any_other_value_its_json() {
-    assert_eq!(
-        content(r#""a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00""#),
-        Ok("a\"\\/\u{8}\u{c}\n\r\té😀".to_owned())
-    );
+    assert_eq!(content(r#""a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00""#), Ok("a\"\\/\u{8}\u{c}\n\r\té😀".to_owned()));
     assert_eq!(content(r#"{"a": "b"}"#), Ok(r#"{"a": "b"}"#.to_owned()));
     assert_eq!(content("true"), Ok("true".to_owned()));
-    for wrong in
-        [r#""\x""#, r#""\u12""#, r#""\ud83d""#, r#""\ud83dx""#, r#""\ud83d\u0041""#, r#""\udc00""#]
-    {
+    for wrong in [r#""\x""#, r#""\u12""#, r#""\ud83d""#, r#""\ud83dx""#, r#""\ud83d\u0041""#, r#""\udc00""#] {
         assert_eq!(content(wrong), Err(Malformed), "{wrong}");
     }
 }

@@ -20,23 +20,14 @@ fn pair(key: &str, found: &str) -> (String, String) {
 #[test]
 fn a_scenario_is_steps_or_requests() {
     assert_eq!(error(&json!({}), &[]).0, "steps");
-    assert_eq!(
-        error(&json!({"steps": [{"path": "/"}], "requests": [{"path": "/"}]}), &[]).0,
-        "requests"
-    );
+    assert_eq!(error(&json!({"steps": [{"path": "/"}], "requests": [{"path": "/"}]}), &[]).0, "requests");
     assert_eq!(error(&json!({"steps": [{"path": "/", "weight": 1}]}), &[]).0, "steps[0].weight");
-    assert_eq!(
-        error(&json!({"requests": [{"path": "/", "weight": 0}]}), &[]).0,
-        "requests[0].weight"
-    );
+    assert_eq!(error(&json!({"requests": [{"path": "/", "weight": 0}]}), &[]).0, "requests[0].weight");
     assert_eq!(
         error(&json!({"requests": [{"path": "/", "extract": {"a": {"json": ""}}}]}), &[]).0,
         "requests[0].extract"
     );
-    assert_eq!(
-        error(&json!({"steps": [{"path": "/"}], "capture_bytes": 0}), &[]).0,
-        "capture_bytes"
-    );
+    assert_eq!(error(&json!({"steps": [{"path": "/"}], "capture_bytes": 0}), &[]).0, "capture_bytes");
 }
 
 #[test]
@@ -80,41 +71,23 @@ fn a_variable_is_not_known_before_its_step_and_nowhere_among_requests() {
 #[test]
 fn a_bad_template_is_named_wherever_it_stands() {
     assert_eq!(of_step(json!({"path": "/{{int 9 1}}"})), pair("steps[0].path", "{{int 9 1}}"));
-    assert_eq!(
-        of_step(json!({"path": "/", "body": "{{word}}"})),
-        pair("steps[0].body", "{{word}}")
-    );
-    assert_eq!(
-        of_step(json!({"path": "/", "headers": [["X", "{{seq 1}}"]]})),
-        pair("steps[0].headers.X", "{{seq 1}}")
-    );
+    assert_eq!(of_step(json!({"path": "/", "body": "{{word}}"})), pair("steps[0].body", "{{word}}"));
+    assert_eq!(of_step(json!({"path": "/", "headers": [["X", "{{seq 1}}"]]})), pair("steps[0].headers.X", "{{seq 1}}"));
 }
 
 #[test]
 fn a_path_begins_with_a_slash_or_a_value() {
     for wrong in ["", "a", "{{seq}}/a", "/a b", "/a\n", "/{{seq}} HTTP/1.0"] {
-        assert_eq!(
-            of_step(json!({"path": wrong})),
-            (pair("steps[0].path", &format!("{wrong:?}"))),
-            "{wrong}"
-        );
+        assert_eq!(of_step(json!({"path": wrong})), (pair("steps[0].path", &format!("{wrong:?}"))), "{wrong}");
     }
 }
 
 #[test]
 fn a_header_is_one_that_may_be_sent() {
-    for (name, value) in [
-        ("", "x"),
-        ("a b", "x"),
-        ("a", "x\r\ny: z"),
-        ("Content-Length", "1"),
-        ("transfer-encoding", "chunked"),
-    ] {
-        assert_eq!(
-            of_step(json!({"path": "/", "headers": [[name, value]]})).0,
-            "steps[0].headers",
-            "{name}"
-        );
+    for (name, value) in
+        [("", "x"), ("a b", "x"), ("a", "x\r\ny: z"), ("Content-Length", "1"), ("transfer-encoding", "chunked")]
+    {
+        assert_eq!(of_step(json!({"path": "/", "headers": [[name, value]]})).0, "steps[0].headers", "{name}");
     }
 }
 
@@ -126,25 +99,14 @@ fn a_feeder_is_there_of_its_format_and_has_the_columns() {
         error(&spec("csv user.id", "csv"), &content),
         ("steps[0].path".to_owned(), "{{csv user.id}}".to_owned(), "a feeder: users".to_owned())
     );
-    assert_eq!(
-        error(&spec("json users.id", "csv"), &content).2,
-        "{{csv users.id}}, as its feeder's format is"
-    );
+    assert_eq!(error(&spec("json users.id", "csv"), &content).2, "{{csv users.id}}, as its feeder's format is");
     assert_eq!(
         error(&spec("csv users.nme", "csv"), &content),
-        (
-            "feeders.users.file".to_owned(),
-            "u.csv with no column \"nme\"".to_owned(),
-            "one of: id, name".to_owned()
-        )
+        ("feeders.users.file".to_owned(), "u.csv with no column \"nme\"".to_owned(), "one of: id, name".to_owned())
     );
     assert_eq!(error(&spec("csv users.id", "csv"), &[("users", "id\n")]).0, "feeders.users.file");
     assert_eq!(error(&spec("csv users.id", "csv"), &[]).0, "feeders.users.file");
-    assert!(
-        error(&spec("json users.id", "json_lines"), &[("users", "{\"id\": 1}\nnot json")])
-            .1
-            .contains("line 2")
-    );
+    assert!(error(&spec("json users.id", "json_lines"), &[("users", "{\"id\": 1}\nnot json")]).1.contains("line 2"));
 }
 
 #[test]

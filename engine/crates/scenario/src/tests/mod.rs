@@ -15,15 +15,12 @@ use weir_schedule::Shard;
 
 use crate::{Base, Compiled, Issued, Reason, Response, ScenarioError, User, Worker, compile};
 
-const BASE: Base<'_> =
-    Base { authority: "host:80", path_prefix: "", keep_alive: true, right_statuses: None };
+const BASE: Base<'_> = Base { authority: "host:80", path_prefix: "", keep_alive: true, right_statuses: None };
 
 fn try_compile(spec: &Value, contents: &[(&str, &str)]) -> Result<Compiled, ScenarioError> {
     let spec: Scenario = serde_json::from_value(spec.clone()).unwrap();
-    let contents: BTreeMap<String, Vec<u8>> = contents
-        .iter()
-        .map(|(name, content)| ((*name).to_owned(), content.as_bytes().to_vec()))
-        .collect();
+    let contents: BTreeMap<String, Vec<u8>> =
+        contents.iter().map(|(name, content)| ((*name).to_owned(), content.as_bytes().to_vec())).collect();
     compile::<Http1Writer>(&spec, &contents, &BASE)
 }
 
@@ -41,11 +38,7 @@ impl Alone {
 
     fn with(spec: &Value, contents: &[(&str, &str)]) -> Self {
         let compiled = try_compile(spec, contents).unwrap();
-        Self {
-            worker: compiled.worker(Shard::WHOLE, 1).unwrap(),
-            user: compiled.user(0, 1),
-            compiled,
-        }
+        Self { worker: compiled.worker(Shard::WHOLE, 1).unwrap(), user: compiled.user(0, 1), compiled }
     }
 
     fn issue(&mut self) -> Option<(Issued, String)> {
@@ -74,12 +67,7 @@ impl Alone {
     }
 
     fn respond(&mut self, step: usize, status: u16, head: &str, body: &str) -> Result<(), Reason> {
-        let response = Response {
-            status,
-            head: head.as_bytes(),
-            body: body.as_bytes(),
-            body_bytes: body.len() as u64,
-        };
+        let response = Response { status, head: head.as_bytes(), body: body.as_bytes(), body_bytes: body.len() as u64 };
         self.user.check_response(&self.compiled, &mut self.worker, step, &response)
     }
 }

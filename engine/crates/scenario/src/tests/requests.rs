@@ -17,15 +17,10 @@ fn a_constant_request_is_rendered_once_and_for_all() {
 
 #[test]
 fn a_body_from_a_template_is_sent_with_its_length() {
-    let mut alone = Alone::new(
-        &json!({"steps": [{"method": "POST", "path": "/{{seq}}", "body": "{\"n\":{{seq}}}"}]}),
-    );
+    let mut alone = Alone::new(&json!({"steps": [{"method": "POST", "path": "/{{seq}}", "body": "{\"n\":{{seq}}}"}]}));
     for n in 0..12 {
         let body = format!("{{\"n\":{n}}}");
-        let expected = format!(
-            "POST /{n} HTTP/1.1\r\nHost: host:80\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
+        let expected = format!("POST /{n} HTTP/1.1\r\nHost: host:80\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         let (issued, bytes) = alone.issue().unwrap();
         assert_eq!((issued.is_constant, bytes), (false, expected));
     }
@@ -37,30 +32,22 @@ fn a_constant_body_and_none_at_all_say_their_length_where_it_is_asked_for() {
         let request = Alone::new(&json!({"steps": [step]})).request();
         request.split_once("Host: host:80\r\n").unwrap().1.to_owned()
     };
-    assert_eq!(
-        end(json!({"method": "PUT", "path": "/", "body": "é"})),
-        "Content-Length: 2\r\n\r\né"
-    );
-    assert_eq!(
-        end(json!({"method": "POST", "path": "/", "body": ""})),
-        "Content-Length: 0\r\n\r\n"
-    );
+    assert_eq!(end(json!({"method": "PUT", "path": "/", "body": "é"})), "Content-Length: 2\r\n\r\né");
+    assert_eq!(end(json!({"method": "POST", "path": "/", "body": ""})), "Content-Length: 0\r\n\r\n");
     assert_eq!(end(json!({"method": "POST", "path": "/{{seq}}"})), "Content-Length: 0\r\n\r\n");
     assert_eq!(end(json!({"path": "/"})), "\r\n");
 }
 
 #[test]
 fn the_host_is_the_steps_own_where_it_says_it() {
-    let mut alone = Alone::new(
-        &json!({"steps": [{"path": "/", "headers": [["user-agent", "me"], ["host", "h{{seq}}"]]}]}),
-    );
+    let mut alone =
+        Alone::new(&json!({"steps": [{"path": "/", "headers": [["user-agent", "me"], ["host", "h{{seq}}"]]}]}));
     assert_eq!(alone.request(), "GET / HTTP/1.1\r\nuser-agent: me\r\nhost: h0\r\n\r\n");
 }
 
 #[test]
 fn a_prefix_comes_before_every_path() {
-    let spec =
-        serde_json::from_value(json!({"steps": [{"path": "/a"}, {"path": "/{{seq}}"}]})).unwrap();
+    let spec = serde_json::from_value(json!({"steps": [{"path": "/a"}, {"path": "/{{seq}}"}]})).unwrap();
     let base = Base { path_prefix: "/api", ..BASE };
     let compiled = compile::<Http1Writer>(&spec, &BTreeMap::new(), &base).unwrap();
     let (mut worker, mut user) = (compiled.worker(Shard::WHOLE, 1).unwrap(), compiled.user(0, 1));
@@ -73,17 +60,15 @@ fn a_prefix_comes_before_every_path() {
 
 #[test]
 fn steps_come_in_order_and_begin_again() {
-    let mut alone =
-        Alone::new(&json!({"steps": [{"path": "/a"}, {"path": "/b"}, {"path": "/{{seq}}"}]}));
+    let mut alone = Alone::new(&json!({"steps": [{"path": "/a"}, {"path": "/b"}, {"path": "/{{seq}}"}]}));
     let paths: Vec<String> = (0..6).map(|_| alone.path()).collect();
     assert_eq!(paths, ["/a", "/b", "/2", "/a", "/b", "/5"]);
 }
 
 #[test]
 fn requests_come_as_often_as_their_weights_say() {
-    let mut alone = Alone::new(
-        &json!({"requests": [{"path": "/a", "weight": 6}, {"path": "/b", "weight": 3}, {"path": "/c"}]}),
-    );
+    let mut alone =
+        Alone::new(&json!({"requests": [{"path": "/a", "weight": 6}, {"path": "/b", "weight": 3}, {"path": "/c"}]}));
     let mut counts = [0_u32; 3];
     for _ in 0..10_000 {
         counts[alone.issue().unwrap().0.step] += 1;
@@ -108,10 +93,7 @@ fn a_row_is_the_users_for_a_whole_round() {
     });
     let mut alone = Alone::with(&spec, &[("users", "id,name\n1,ada\n2,bob\n")]);
     let paths: Vec<String> = (0..6).map(|_| alone.path()).collect();
-    assert_eq!(
-        paths,
-        ["/login/ada", "/user/1/ada", "/login/bob", "/user/2/bob", "/login/ada", "/user/1/ada"]
-    );
+    assert_eq!(paths, ["/login/ada", "/user/1/ada", "/login/bob", "/user/2/bob", "/login/ada", "/user/1/ada"]);
 }
 
 #[test]
@@ -120,10 +102,8 @@ fn a_weighted_request_has_a_row_of_its_own_each_time() {
         "requests": [{"path": "/{{json items.id}}/{{json items./tags/0}}"}],
         "feeders": {"items": {"format": "json_lines", "file": "items.jsonl"}},
     });
-    let mut alone = Alone::with(
-        &spec,
-        &[("items", "{\"id\": 1, \"tags\": [\"x\"]}\n{\"id\": 2, \"tags\": [\"y\"]}\n")],
-    );
+    let mut alone =
+        Alone::with(&spec, &[("items", "{\"id\": 1, \"tags\": [\"x\"]}\n{\"id\": 2, \"tags\": [\"y\"]}\n")]);
     assert_eq!([alone.path(), alone.path(), alone.path()], ["/1/x", "/2/y", "/1/x"]);
 }
 
@@ -191,11 +171,7 @@ fn random_values_are_what_they_are_asked_to_be() {
         let values: Vec<&str> = body.split(' ').collect();
         let groups: Vec<&str> = values[0].split('-').collect();
         assert_eq!(groups.iter().map(|group| group.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
-        assert!(
-            groups[2].starts_with('4') && groups[3].starts_with(['8', '9', 'a', 'b']),
-            "{}",
-            values[0]
-        );
+        assert!(groups[2].starts_with('4') && groups[3].starts_with(['8', '9', 'a', 'b']), "{}", values[0]);
         assert!(groups.iter().all(|group| group.bytes().all(|b| b"0123456789abcdef".contains(&b))));
         assert!(uuids.insert(values[0].to_owned()));
         ints.insert(values[1].parse::<i64>().unwrap());
@@ -240,31 +216,18 @@ fn what_a_step_needs_of_its_response_is_no_more_than_it_reads() {
     };
     assert_eq!(needs(json!({"path": "/"}), "off"), (false, Capture::Nothing));
     assert_eq!(needs(json!({"path": "/"}), "user"), (true, Capture::Nothing));
-    assert_eq!(
-        needs(json!({"path": "/", "check": {"max_body_bytes": 9}}), "off"),
-        (false, Capture::Length)
-    );
-    assert_eq!(
-        needs(json!({"path": "/", "check": {"json": {"": 9}}}), "off"),
-        (false, Capture::UpTo(100))
-    );
-    assert_eq!(
-        needs(json!({"path": "/", "extract": {"a": {"regex": "x"}}}), "off"),
-        (false, Capture::UpTo(100))
-    );
-    assert_eq!(
-        needs(json!({"path": "/", "extract": {"a": {"header": "x"}}}), "off"),
-        (true, Capture::Nothing)
-    );
+    assert_eq!(needs(json!({"path": "/", "check": {"max_body_bytes": 9}}), "off"), (false, Capture::Length));
+    assert_eq!(needs(json!({"path": "/", "check": {"json": {"": 9}}}), "off"), (false, Capture::UpTo(100)));
+    assert_eq!(needs(json!({"path": "/", "extract": {"a": {"regex": "x"}}}), "off"), (false, Capture::UpTo(100)));
+    assert_eq!(needs(json!({"path": "/", "extract": {"a": {"header": "x"}}}), "off"), (true, Capture::Nothing));
 }
 
 #[test]
 fn pauses_are_drawn_from_their_distribution() {
     let mean_s = |think: Value| {
         let mut alone = Alone::new(&json!({"steps": [{"path": "/", "think": think}]}));
-        let times: Option<Vec<f64>> = (0..10_000)
-            .map(|_| Some(alone.user.think_ns(&alone.compiled, 0)? as f64 / 1e9))
-            .collect();
+        let times: Option<Vec<f64>> =
+            (0..10_000).map(|_| Some(alone.user.think_ns(&alone.compiled, 0)? as f64 / 1e9)).collect();
         let times = times?;
         let mean = times.iter().sum::<f64>() / times.len() as f64;
         Some((mean, times.into_iter().fold(f64::INFINITY, f64::min)))

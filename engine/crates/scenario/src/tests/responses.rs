@@ -19,10 +19,8 @@ fn a_status_is_right_below_400_or_as_the_check_says() {
 
 #[test]
 fn a_status_that_the_plan_says_holds_where_the_step_does_not_say() {
-    let spec = serde_json::from_value(
-        json!({"steps": [{"path": "/"}, {"path": "/", "check": {"status": [500]}}]}),
-    )
-    .unwrap();
+    let spec =
+        serde_json::from_value(json!({"steps": [{"path": "/"}, {"path": "/", "check": {"status": [500]}}]})).unwrap();
     let base = Base { right_statuses: Some(&[418]), ..BASE };
     let compiled = compile::<Http1Writer>(&spec, &BTreeMap::new(), &base).unwrap();
     let mut worker = compiled.worker(Shard::WHOLE, 1).unwrap();
@@ -61,10 +59,7 @@ fn regular_expressions_are_found_in_a_body_or_are_not() {
 fn json_is_compared_where_pointers_point() {
     let check = json!({"json": {"/id": 7, "/tags": ["a", {"b": null}]}});
     assert_eq!(verdict(check.clone(), 200, r#"{"tags":["a",{"b":null}],"id":7.0}"#), Ok(()));
-    assert_eq!(
-        verdict(check.clone(), 200, r#"{"tags":["a",{"b":null}],"id":8}"#),
-        Err(Reason::Json(0))
-    );
+    assert_eq!(verdict(check.clone(), 200, r#"{"tags":["a",{"b":null}],"id":8}"#), Err(Reason::Json(0)));
     assert_eq!(verdict(check.clone(), 200, r#"{"tags":["a"],"id":7}"#), Err(Reason::Json(1)));
     assert_eq!(verdict(check.clone(), 200, r#"{"id":7}"#), Err(Reason::Json(1)));
     assert_eq!(verdict(check, 200, "<html>"), Err(Reason::NotJson));
@@ -74,8 +69,7 @@ fn json_is_compared_where_pointers_point() {
 fn a_check_that_needs_more_than_was_kept_says_so() {
     let cut = |check: Value, kept: &str, whole: u64| {
         let mut alone = Alone::new(&json!({"steps": [{"path": "/", "check": check}]}));
-        let response =
-            Response { status: 200, head: b"", body: kept.as_bytes(), body_bytes: whole };
+        let response = Response { status: 200, head: b"", body: kept.as_bytes(), body_bytes: whole };
         alone.user.check_response(&alone.compiled, &mut alone.worker, 0, &response)
     };
     assert_eq!(cut(json!({"body_equals": "abcd"}), "ab", 4), Err(Reason::Cut));
@@ -96,8 +90,7 @@ fn a_cut_body_ends_what_a_regular_expression_may_take() {
     let spec = json!({"steps": [{"path": "/", "extract": {"n": {"regex": "n=(\\d+)"}}}]});
     let extract = |kept: &str, whole: u64| {
         let mut alone = Alone::new(&spec);
-        let response =
-            Response { status: 200, head: b"", body: kept.as_bytes(), body_bytes: whole };
+        let response = Response { status: 200, head: b"", body: kept.as_bytes(), body_bytes: whole };
         alone.user.check_response(&alone.compiled, &mut alone.worker, 0, &response)
     };
     assert_eq!(extract("n=12;", 9), Ok(()));
@@ -118,12 +111,7 @@ fn what_one_step_extracts_another_sends() {
     alone.request();
     let body = r#"{"auth": {"token": "t\u00e9\""}, "page": 12}"#;
     alone
-        .respond(
-            0,
-            200,
-            "HTTP/1.1 200 OK\r\nX-Trace-Id: no\r\nX-TRACE:  abc \r\nX-Trace: second\r\n\r\n",
-            body,
-        )
+        .respond(0, 200, "HTTP/1.1 200 OK\r\nX-Trace-Id: no\r\nX-TRACE:  abc \r\nX-Trace: second\r\n\r\n", body)
         .unwrap();
     let request = alone.request();
     assert!(request.starts_with("GET /p/12 HTTP"), "{request}");
@@ -145,9 +133,7 @@ fn an_extracted_path_or_url_is_where_the_next_step_goes() {
             {"path": "{{next}}"},
         ]}));
         alone.request();
-        alone
-            .respond(0, 201, &format!("HTTP/1.1 201 Created\r\nLocation: {location}\r\n\r\n"), "")
-            .unwrap();
+        alone.respond(0, 201, &format!("HTTP/1.1 201 Created\r\nLocation: {location}\r\n\r\n"), "").unwrap();
         assert_eq!(alone.path(), path);
     }
 }
@@ -184,17 +170,10 @@ fn a_wrong_response_that_can_be_extracted_from_is_wrong_and_the_user_goes_on() {
 
 #[test]
 fn cookies_go_back_to_where_they_came_from() {
-    let mut alone = Alone::new(
-        &json!({"steps": [{"path": "/a/login"}, {"path": "/a/b"}, {"path": "/{{seq}}"}]}),
-    );
+    let mut alone = Alone::new(&json!({"steps": [{"path": "/a/login"}, {"path": "/a/b"}, {"path": "/{{seq}}"}]}));
     assert!(alone.issue().unwrap().0.is_constant);
     alone
-        .respond(
-            0,
-            200,
-            "HTTP/1.1 200 OK\r\nSet-Cookie: id=1; HttpOnly\r\nset-cookie: all=2; Path=/\r\n\r\n",
-            "",
-        )
+        .respond(0, 200, "HTTP/1.1 200 OK\r\nSet-Cookie: id=1; HttpOnly\r\nset-cookie: all=2; Path=/\r\n\r\n", "")
         .unwrap();
     let (issued, request) = alone.issue().unwrap();
     assert!(!issued.is_constant);
@@ -209,8 +188,7 @@ fn cookies_go_back_to_where_they_came_from() {
 #[test]
 fn cookies_last_a_round_or_not_at_all_where_the_scenario_says_so() {
     let sent = |cookies: &str| {
-        let mut alone =
-            Alone::new(&json!({"steps": [{"path": "/a"}, {"path": "/b"}], "cookies": cookies}));
+        let mut alone = Alone::new(&json!({"steps": [{"path": "/a"}, {"path": "/b"}], "cookies": cookies}));
         alone.request();
         alone.respond(0, 200, "HTTP/1.1 200 OK\r\nSet-Cookie: id=1\r\n\r\n", "").unwrap();
         [alone.request(), alone.request()].map(|request| request.contains("Cookie: id=1"))
@@ -222,8 +200,7 @@ fn cookies_last_a_round_or_not_at_all_where_the_scenario_says_so() {
 
 #[test]
 fn a_cookie_header_of_the_steps_own_takes_the_jars_place() {
-    let mut alone =
-        Alone::new(&json!({"steps": [{"path": "/", "headers": [["cookie", "mine=1"]]}]}));
+    let mut alone = Alone::new(&json!({"steps": [{"path": "/", "headers": [["cookie", "mine=1"]]}]}));
     alone.request();
     alone.respond(0, 200, "HTTP/1.1 200 OK\r\nSet-Cookie: id=1\r\n\r\n", "").unwrap();
     assert_eq!(alone.request().matches("ookie").count(), 1);

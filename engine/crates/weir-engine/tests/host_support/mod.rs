@@ -78,15 +78,11 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
 }
 
 pub fn wait_until_gone(marker: &str) {
-    wait_for(&format!("the end of {:?}", marked(marker)), || {
-        marked(marker).is_empty().then_some(())
-    });
+    wait_for(&format!("the end of {:?}", marked(marker)), || marked(marker).is_empty().then_some(()));
 }
 
 pub fn wait_until_count(marker: &str, count: usize) {
-    wait_for(&format!("{count} processes, not {:?}", marked(marker)), || {
-        (marked(marker).len() == count).then_some(())
-    });
+    wait_for(&format!("{count} processes, not {:?}", marked(marker)), || (marked(marker).len() == count).then_some(()));
 }
 
 pub fn kill(pid: i32, signal: &str) {

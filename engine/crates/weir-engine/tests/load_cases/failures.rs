@@ -58,9 +58,7 @@ fn half_a_response_and_then_a_reset_is_a_reset() {
     let address = server(|stream| {
         let mut stream = stream;
         let mut byte = [0];
-        if stream.read_exact(&mut byte).is_ok()
-            && stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhalf").is_ok()
-        {
+        if stream.read_exact(&mut byte).is_ok() && stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhalf").is_ok() {
             reset(stream);
         }
     });

@@ -1,4 +1,5 @@
-//! Hostile servers: each run ends in time, with the right counts and bounded memory. `Run::of` limits its time and memory.
+//! Hostile servers: each run ends in time, with the right counts and bounded memory. `Run::of` limits its time and
+//! memory.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +7,8 @@ use std::net::{SocketAddr, TcpStream};
 use crate::load_support::*;
 use serde_json::json;
 
-/// More than the engine, unoptimised as it is tested, needs for itself and four connections, and far less than any of these servers sends.
+/// More than the engine, unoptimised as it is tested, needs for itself and four connections, and far less than any of
+/// these servers sends.
 const MAX_RSS_BYTES: u64 = 24_000_000;
 
 fn run(plan: &serde_json::Value) -> Run {
@@ -55,11 +57,11 @@ fn what_is_endless_in_its_body_times_out() {
         (b"HTTP/1.0 200 OK\r\n\r\n", b"x"),
     ] {
         let plan = with(closed(endless(beginning, rest), 4), "timeout_s", 0.05);
-        // One turn of reading is 1 MB of each connection, which takes an unoptimised engine on a busy machine some 0.2 s.
+        // One turn of reading is 1 MB of each connection, which takes an unoptimised engine on a busy machine some 0.2
+        // s.
         let plan = with(plan, "duration_s", 1.0);
         // A connection that the busy machine makes too late is another failure.
-        let errors_of_responses =
-            |run: &Run| run.errors().iter().all(|(kind, _)| kind == "timeout");
+        let errors_of_responses = |run: &Run| run.errors().iter().all(|(kind, _)| kind == "timeout");
         Run::punctual(&plan, errors_of_responses).assert_only_error("timeout");
     }
 }

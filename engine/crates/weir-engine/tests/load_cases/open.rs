@@ -30,10 +30,7 @@ fn queue_of_a_stuck_server_is_unsent() {
     plan["duration_s"] = 0.5.into();
     let run = Run::of(&plan);
     assert_eq!(run.requests("intended"), 50);
-    assert_eq!(
-        (run.requests("sent"), run.requests("unanswered"), run.requests("unsent")),
-        (1, 1, 49)
-    );
+    assert_eq!((run.requests("sent"), run.requests("unanswered"), run.requests("unsent")), (1, 1, 49));
     assert_eq!(run.validity(), "invalid");
     let reasons = run.summary()["verdict"]["reasons"].to_string();
     assert!(reasons.contains("49 of 50 requests were due and not sent"), "{reasons}");

@@ -9,8 +9,7 @@ use crate::load_support::*;
 use serde_json::json;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-const WRONG_AND_CLOSE: &[u8] =
-    b"HTTP/1.1 500 Oh\r\nConnection: close\r\nContent-Length: 3\r\n\r\noh!";
+const WRONG_AND_CLOSE: &[u8] = b"HTTP/1.1 500 Oh\r\nConnection: close\r\nContent-Length: 3\r\n\r\noh!";
 const WRONG: &[u8] = b"HTTP/1.1 500 Oh\r\nContent-Length: 3\r\n\r\noh!";
 
 /// What a clock is of a record.
@@ -37,10 +36,7 @@ fn records_add_up_to_the_summary() {
         assert!((told - mean).abs() <= 1e-3 * mean + 1e-3, "{clock}: {told} {mean}");
     }
     for entry in log.iter().filter(|entry| entry.outcome == OUTCOME_OK) {
-        assert_eq!(
-            (entry.status, entry.body_bytes, entry.received_bytes),
-            (200, 2, OK.len() as u32)
-        );
+        assert_eq!((entry.status, entry.body_bytes, entry.received_bytes), (200, 2, OK.len() as u32));
         assert_eq!((entry.step, entry.target, entry.zero), (0, 0, 0));
     }
     for user in 0..5 {

@@ -38,14 +38,9 @@ fn every_regular_kind_of_response_is_ok() {
     for response in &responses[..7] {
         let run = Run::of(&with(closed(responding(response), 2), "duration_s", 0.1));
         run.assert_all_ok();
-        assert_eq!(
-            histogram(&run.end["histograms"]["connect_time_ns"]).len(),
-            2,
-            "no reconnecting"
-        );
+        assert_eq!(histogram(&run.end["histograms"]["connect_time_ns"]).len(), 2, "no reconnecting");
     }
-    Run::of(&with(closed(responding(responses[7]), 2), "duration_s", 0.1))
-        .assert_only_error("protocol");
+    Run::of(&with(closed(responding(responses[7]), 2), "duration_s", 0.1)).assert_only_error("protocol");
 }
 
 #[test]
@@ -108,11 +103,7 @@ fn wrong_status_fails_the_check() {
     assert_eq!(run.requests("completed"), failed);
     assert_eq!(run.summary()["status"], json!({"500": failed}));
     assert_eq!(run.events[0]["detail"], "status 500");
-    assert_eq!(
-        histogram(&run.end["histograms"]["connect_time_ns"]).len(),
-        2,
-        "the connections are kept"
-    );
+    assert_eq!(histogram(&run.end["histograms"]["connect_time_ns"]).len(), 2, "the connections are kept");
 }
 
 #[test]
@@ -152,9 +143,7 @@ fn request_matches_the_plan() {
     assert!(received == body, "the body arrived unchanged");
     assert_eq!(
         head,
-        format!(
-            "POST /a/b?c=d HTTP/1.1\r\nHost: {address}\r\nX-One: 1\r\nX-Two: 2\r\nContent-Length: 8000000\r\n\r\n"
-        )
+        format!("POST /a/b?c=d HTTP/1.1\r\nHost: {address}\r\nX-One: 1\r\nX-Two: 2\r\nContent-Length: 8000000\r\n\r\n")
     );
 }
 
@@ -180,8 +169,7 @@ fn ipv6_works_where_there_is_ipv6() {
 #[test]
 fn the_address_may_differ_from_the_target() {
     let mut plan = closed(responding(OK), 1);
-    plan["address"] =
-        json!(plan["target"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/'));
+    plan["address"] = json!(plan["target"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/'));
     plan["target"] = json!("http://host.invalid/");
     Run::of(&plan).assert_all_ok();
 }

@@ -1,4 +1,5 @@
-//! Servers that close connections which a client uses again: a request is sent once more if the server may not have seen it.
+//! Servers that close connections which a client uses again: a request is sent once more if the server may not have
+//! seen it.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -130,15 +131,9 @@ fn request_is_not_sent_again_after_a_byte_of_its_response() {
 
 #[test]
 fn only_idempotent_methods_are_sent_again() {
-    for (method, retried) in [
-        ("GET", 1),
-        ("HEAD", 1),
-        ("OPTIONS", 1),
-        ("PUT", 1),
-        ("DELETE", 1),
-        ("POST", 0),
-        ("PATCH", 0),
-    ] {
+    for (method, retried) in
+        [("GET", 1), ("HEAD", 1), ("OPTIONS", 1), ("PUT", 1), ("DELETE", 1), ("POST", 0), ("PATCH", 0)]
+    {
         let (address, seen) = counting(|number, read, stream| {
             let responses = if number == 0 { 1 } else { 2 };
             for _ in 0..responses {

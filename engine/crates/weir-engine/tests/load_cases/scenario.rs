@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::load_support::*;
 
-/// A shop: who logs in gets a cookie and a token, and both are asked for afterwards. Notes down the paths that were asked for.
+/// A shop: who logs in gets a cookie and a token, and both are asked for afterwards. Notes down the paths that were
+/// asked for.
 fn shop() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&asked);
@@ -35,10 +36,7 @@ fn shop() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
                 ("403 Forbidden", String::new(), String::new())
             };
             notes.lock().unwrap().push(path);
-            let response = format!(
-                "HTTP/1.1 {status}\r\n{cookie}Content-Length: {}\r\n\r\n{body}",
-                body.len()
-            );
+            let response = format!("HTTP/1.1 {status}\r\n{cookie}Content-Length: {}\r\n\r\n{body}", body.len());
             // A piece at a time: head and body come apart.
             let (first, second) = response.as_bytes().split_at(response.len() / 2);
             if stream.write_all(first).and_then(|()| stream.write_all(second)).is_err() {
@@ -50,8 +48,7 @@ fn shop() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
 }
 
 fn file(name: &str, content: &str) -> PathBuf {
-    let path =
-        std::env::temp_dir().join(format!("weir-{}-{}-{name}", std::process::id(), crate::BACKEND));
+    let path = std::env::temp_dir().join(format!("weir-{}-{}-{name}", std::process::id(), crate::BACKEND));
     std::fs::write(&path, content).unwrap();
     path
 }
@@ -126,11 +123,7 @@ fn failed_check_counts_for_its_step() {
     assert_eq!(steps["right"]["failed"], 0);
     assert_eq!(steps["wrong"]["ok"], 0);
     assert_eq!(steps["wrong"]["failed"], run.summary()["errors"]["check"]);
-    assert!(
-        run.events.iter().any(|event| event["detail"] == "wrong: at \"/ok\" not 1"),
-        "{:?}",
-        run.events
-    );
+    assert!(run.events.iter().any(|event| event["detail"] == "wrong: at \"/ok\" not 1"), "{:?}", run.events);
 }
 
 #[test]
@@ -158,8 +151,7 @@ fn pause_of_a_step_delays_its_user_only() {
     let address = responding(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let mut plan = closed(address, 2);
     plan["duration_s"] = json!(1.0);
-    plan["scenario"] =
-        json!({"steps": [{"path": "/a"}, {"path": "/b", "think": {"constant_s": 0.2}}]});
+    plan["scenario"] = json!({"steps": [{"path": "/a"}, {"path": "/b", "think": {"constant_s": 0.2}}]});
     // Five rounds each, the last pause ending with the load.
     let as_often = |run: &Run| (16..=24).contains(&run.requests("ok"));
     let run = Run::punctual(&plan, as_often);
@@ -219,8 +211,7 @@ fn large_bodies_from_templates_arrive_whole() {
     let mut plan = with_requests(closed(address, 3), 30);
     plan["duration_s"] = json!(20.0);
     plan["timeout_s"] = json!(10.0);
-    plan["scenario"] =
-        json!({"steps": [{"method": "POST", "path": "/", "body": "{{word 300000}}{{seq}}"}]});
+    plan["scenario"] = json!({"steps": [{"method": "POST", "path": "/", "body": "{{word 300000}}{{seq}}"}]});
     let run = Run::of(&plan);
     run.assert_all_ok();
     assert_eq!(run.requests("ok"), 30);
@@ -238,16 +229,11 @@ fn invalid_scenario_is_an_error_before_the_load() {
     };
     let unknown = failing(&|plan| plan["scenario"]["steps"][0]["path"] = json!("/{{nobody}}"));
     assert!(unknown.contains("scenario.steps[0].path: found {{nobody}}"), "{unknown}");
-    let missing = failing(&|plan| {
-        plan["scenario"]["feeders"] = json!({"f": {"format": "csv", "file": "/nowhere.csv"}})
-    });
-    assert!(
-        missing.contains("scenario.feeders.f.file: \"/nowhere.csv\" cannot be read"),
-        "{missing}"
-    );
+    let missing =
+        failing(&|plan| plan["scenario"]["feeders"] = json!({"f": {"format": "csv", "file": "/nowhere.csv"}}));
+    assert!(missing.contains("scenario.feeders.f.file: \"/nowhere.csv\" cannot be read"), "{missing}");
     let both = failing(&|plan| plan["request"] = json!({"method": "POST"}));
     assert!(both.contains("one of the two"), "{both}");
-    let think =
-        failing(&|plan| plan["scenario"]["steps"][0]["think"] = json!({"constant_s": -1.0}));
+    let think = failing(&|plan| plan["scenario"]["steps"][0]["think"] = json!({"constant_s": -1.0}));
     assert!(think.contains("scenario.steps.think"), "{think}");
 }

@@ -27,8 +27,8 @@ fn monotonic_ns() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// One request, whose response is written while the generator is stopped. Gives when it came by the generator's account and when,
-/// before the generator went on, it had been written.
+/// One request, whose response is written while the generator is stopped. Gives when it came by the generator's account
+/// and when, before the generator went on, it had been written.
 fn response_while_stopped(is_stamped: bool) -> (f64, f64) {
     let (tell_pid, pid) = channel::<Pid>();
     let (tell_written, written) = channel::<f64>();
@@ -158,25 +158,20 @@ fn steps_of_a_scenario_are_stamped() {
     let run = Run::of(&stamped(plan));
     run.assert_all_ok();
     assert_eq!(stamps(&run), (run.requests("completed"), 0));
-    assert_eq!(
-        run.summary()["steps"]["only"]["response_time_us"],
-        run.summary()["response_time_us"]
-    );
+    assert_eq!(run.summary()["steps"]["only"]["response_time_us"], run.summary()["response_time_us"]);
 }
 
 #[test]
 fn unix_socket_with_stamps_is_refused() {
     let any = "127.0.0.1:1".parse().unwrap();
-    for plan in [
-        with(closed(any, 1), "target", "unix:/tmp/none.sock:/"),
-        with(closed(any, 1), "unix", "/tmp/none.sock"),
-    ] {
+    for plan in
+        [with(closed(any, 1), "target", "unix:/tmp/none.sock:/"), with(closed(any, 1), "unix", "/tmp/none.sock")]
+    {
         let output = run_text(&stamped(plan).to_string());
         assert_eq!(output.status.code(), Some(2));
         let error = &records(&output.stdout)[0];
         let message = error["message"].as_str().unwrap();
-        let expected =
-            "plan, key kernel_timestamps: found true beside a Unix socket, expected false";
+        let expected = "plan, key kernel_timestamps: found true beside a Unix socket, expected false";
         assert!(message.starts_with(expected), "{message}");
     }
 }

@@ -60,8 +60,7 @@ fn counts(run: &Run, key: &str) -> Vec<u64> {
 fn each_target_has_its_path_and_host() {
     let (first, second) = (responding_only("/one"), responding_only("/two?x=1"));
     let urls = [format!("http://{first}/one"), format!("http://{second}/two?x=1")];
-    for (key, value) in [("threads", json!(2)), ("pipeline", json!(4)), ("keep_alive", json!(true))]
-    {
+    for (key, value) in [("threads", json!(2)), ("pipeline", json!(4)), ("keep_alive", json!(true))] {
         let plan = of(with(closed(first, 4), key, value), &urls);
         let run = Run::of(&plan);
         run.assert_all_ok();

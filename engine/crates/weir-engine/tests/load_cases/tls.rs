@@ -26,11 +26,7 @@ struct Pki {
 
 impl Pki {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!(
-            "weir-tls-{}-{name}-{}",
-            std::process::id(),
-            crate::BACKEND
-        ));
+        let folder = std::env::temp_dir().join(format!("weir-tls-{}-{name}-{}", std::process::id(), crate::BACKEND));
         std::fs::create_dir_all(&folder).unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -39,13 +35,11 @@ impl Pki {
         std::fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
         std::fs::write(folder.join("ca.key"), key.serialize_pem()).unwrap();
         let issuer = Issuer::new(params, key);
-        for (who, names) in [
-            ("server", vec!["localhost".to_owned(), "127.0.0.1".to_owned()]),
-            ("client", vec!["client".to_owned()]),
-        ] {
+        for (who, names) in
+            [("server", vec!["localhost".to_owned(), "127.0.0.1".to_owned()]), ("client", vec!["client".to_owned()])]
+        {
             let key = KeyPair::generate().unwrap();
-            let certificate =
-                CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+            let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
             std::fs::write(folder.join(format!("{who}.pem")), certificate.pem()).unwrap();
             std::fs::write(folder.join(format!("{who}.key")), key.serialize_pem()).unwrap();
         }
@@ -58,18 +52,15 @@ impl Pki {
 
     fn server_config(&self, asks_for_certificate: bool) -> Arc<ServerConfig> {
         let certificate = |file: &str| CertificateDer::from_pem_file(self.path(file)).unwrap();
-        let builder =
-            ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                .with_safe_default_protocol_versions()
-                .unwrap();
+        let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap();
         let builder = if asks_for_certificate {
             let mut roots = RootCertStore::empty();
             roots.add(certificate("ca.pem")).unwrap();
             let provider = Arc::new(rustls::crypto::ring::default_provider());
             builder.with_client_cert_verifier(
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-                    .build()
-                    .unwrap(),
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap(),
             )
         } else {
             builder.with_no_client_auth()
@@ -87,10 +78,7 @@ impl Drop for Pki {
     }
 }
 
-fn tls_server(
-    config: Arc<ServerConfig>,
-    behaviour: impl Fn(Stream) + Send + Sync + 'static,
-) -> SocketAddr {
+fn tls_server(config: Arc<ServerConfig>, behaviour: impl Fn(Stream) + Send + Sync + 'static) -> SocketAddr {
     server(move |stream| {
         let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
         behaviour(StreamOwned::new(connection, stream));
@@ -251,15 +239,13 @@ fn each_tls_target_has_its_server_name() {
     });
     let port = address.port();
     let mut plan = https(address, 4, json!({"ca": pki.path("ca.pem")}));
-    plan["targets"] =
-        json!([format!("https://127.0.0.1:{port}/"), format!("https://localhost:{port}/")]);
+    plan["targets"] = json!([format!("https://127.0.0.1:{port}/"), format!("https://localhost:{port}/")]);
     plan["address"] = address.to_string().into();
     plan.as_object_mut().unwrap().remove("target");
     let run = Run::of(&plan);
     run.assert_all_ok();
     let named = Some("localhost".to_owned());
-    let expected =
-        [(None, format!("Host: 127.0.0.1:{port}")), (named, format!("Host: localhost:{port}"))];
+    let expected = [(None, format!("Host: 127.0.0.1:{port}")), (named, format!("Host: localhost:{port}"))];
     assert_eq!(*names.lock().unwrap(), expected.into());
 }
 
@@ -280,8 +266,7 @@ fn large_bodies_pass_through_tls() {
         }
     });
     let plan = https(address, 2, json!({"ca": pki.path("ca.pem")}));
-    let plan =
-        with(plan, "request", json!({"method": "POST", "body": {"text": "x".repeat(LENGTH)}}));
+    let plan = with(plan, "request", json!({"method": "POST", "body": {"text": "x".repeat(LENGTH)}}));
     let run = Run::of(&with(plan, "duration_s", 1.0));
     run.assert_all_ok();
     assert!(run.summary()["bytes"]["received"].as_u64().unwrap() >= LENGTH as u64);
@@ -307,11 +292,7 @@ fn response_until_close_needs_close_notify() {
     ending(true).assert_all_ok();
     let cut = ending(false);
     cut.assert_only_error("reset");
-    assert!(
-        cut.events[0]["detail"].as_str().unwrap().contains("without close_notify"),
-        "{:?}",
-        cut.events
-    );
+    assert!(cut.events[0]["detail"].as_str().unwrap().contains("without close_notify"), "{:?}", cut.events);
 }
 
 #[test]
@@ -348,16 +329,12 @@ fn untrusted_server_exits_with_3() {
         assert_eq!(code, 3);
         assert!(message.contains("certificate is not trusted"), "{message}");
     }
-    let (code, message) = refused(&https(
-        address,
-        2,
-        json!({"ca": pki.path("ca.pem"), "server_name": "elsewhere.example"}),
-    ));
+    let (code, message) =
+        refused(&https(address, 2, json!({"ca": pki.path("ca.pem"), "server_name": "elsewhere.example"})));
     assert_eq!(code, 3);
     assert!(message.contains("is for another name: expected elsewhere.example"), "{message}");
     Run::of(&https(address, 2, json!({"insecure": true}))).assert_all_ok();
-    Run::of(&https(address, 2, json!({"ca": pki.path("ca.pem"), "server_name": "localhost"})))
-        .assert_all_ok();
+    Run::of(&https(address, 2, json!({"ca": pki.path("ca.pem"), "server_name": "localhost"}))).assert_all_ok();
 }
 
 #[test]
@@ -418,8 +395,7 @@ fn resumption_follows_the_plan() {
         });
         let plan = https(address, 2, json!({"ca": pki.path("ca.pem"), "resumption": resumption}));
         Run::of(&with(plan, "keep_alive", false)).assert_all_ok();
-        let resumed =
-            kinds.lock().unwrap().iter().filter(|&&kind| kind == HandshakeKind::Resumed).count();
+        let resumed = kinds.lock().unwrap().iter().filter(|&&kind| kind == HandshakeKind::Resumed).count();
         assert_eq!(resumed > 0, resumption, "{resumed}");
     }
 }
@@ -431,8 +407,7 @@ fn a_self_signed_certificate_is_named() {
         let [own, server] = ["ca", "server"].map(|who| pki.path(&format!("{who}.{kind}")));
         std::fs::copy(own, server).unwrap();
     }
-    let (code, message) =
-        refused(&https(tls_server(pki.server_config(false), respond_ok), 1, json!({})));
+    let (code, message) = refused(&https(tls_server(pki.server_config(false), respond_ok), 1, json!({})));
     assert_eq!(code, 3);
     assert!(message.contains("(self-signed)"), "{message}");
 }

@@ -89,8 +89,7 @@ fn with_all_addresses_only_those_that_accept_are_used() {
     let plan = with(closed(address, 2), "all_addresses", true);
     let run = Run::of(&with(plan, "target", format!("http://localhost:{port}/")));
     run.assert_all_ok();
-    let expected =
-        format!("localhost: connections go to {address}, because [::1]:{port} accepts none");
+    let expected = format!("localhost: connections go to {address}, because [::1]:{port} accepts none");
     assert_eq!(run.events[0]["detail"], expected);
 }
 
@@ -116,7 +115,8 @@ fn closing_is_left_to_the_server() {
     let before: Mutex<Option<TcpStream>> = Mutex::new(None);
     let (open, closed_by_client) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (seen_open, seen_closed) = (Arc::clone(&open), Arc::clone(&closed_by_client));
-    // It closes a connection when the next one is there: so the client has gone on, and whether it has closed the first can be seen.
+    // It closes a connection when the next one is there: so the client has gone on, and whether it has closed the first
+    // can be seen.
     let address = server(move |mut stream| {
         if let Some(earlier) = before.lock().unwrap().take() {
             earlier.set_nonblocking(true).unwrap();
@@ -135,20 +135,14 @@ fn closing_is_left_to_the_server() {
     Run::of(&with(closed(address, 1), "keep_alive", false)).assert_all_ok();
     let seen = |count: &AtomicU64| count.load(Ordering::Relaxed);
     // After a tenth of a second it is closed all the same, which a busy machine can take once.
-    assert!(
-        seen(&open) > 10 * seen(&closed_by_client),
-        "{} {}",
-        seen(&open),
-        seen(&closed_by_client)
-    );
+    assert!(seen(&open) > 10 * seen(&closed_by_client), "{} {}", seen(&open), seen(&closed_by_client));
 }
 
 #[test]
 fn without_keep_alive_each_step_connects() {
     let (address, connections) = closing();
     let plan = with(closed(address, 2), "keep_alive", false);
-    let scenario =
-        json!({"steps": [{"path": "/a"}, {"path": "/b", "think": {"constant_s": 0.001}}]});
+    let scenario = json!({"steps": [{"path": "/a"}, {"path": "/b", "think": {"constant_s": 0.001}}]});
     let run = Run::of(&with(plan, "scenario", scenario));
     run.assert_all_ok();
     assert!(connections.load(Ordering::Relaxed) >= run.requests("completed"));
@@ -178,10 +172,7 @@ fn without_keep_alive_vanished_server_fails_requests() {
     let errors = run.errors();
     assert!(errors.iter().any(|(kind, _)| kind == "connect"), "{errors:?}");
     // Those that the kernel had connected when the listener was closed, and nobody had accepted, are reset.
-    assert!(
-        errors.iter().all(|(kind, _)| ["connect", "reset"].contains(&kind.as_str())),
-        "{errors:?}"
-    );
+    assert!(errors.iter().all(|(kind, _)| ["connect", "reset"].contains(&kind.as_str())), "{errors:?}");
     assert_eq!(run.requests("ok"), 0);
     assert_eq!(run.validity(), "invalid", "{}", run.summary()["verdict"]);
     assert_eq!(run.requests("intended"), 60);
@@ -189,8 +180,7 @@ fn without_keep_alive_vanished_server_fails_requests() {
 
 #[test]
 fn unix_socket_by_url_or_key() {
-    let path =
-        std::env::temp_dir().join(format!("weir-load-{}-{}", std::process::id(), crate::BACKEND));
+    let path = std::env::temp_dir().join(format!("weir-load-{}-{}", std::process::id(), crate::BACKEND));
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let heads = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&heads);
@@ -258,9 +248,6 @@ fn redirects_are_mentioned_and_not_followed() {
     let run = Run::of(&closed(responding(found), 2));
     run.assert_all_ok();
     run.assert_valid();
-    let reason = format!(
-        "{} responses were redirects, which weir does not follow",
-        run.requests("completed")
-    );
+    let reason = format!("{} responses were redirects, which weir does not follow", run.requests("completed"));
     assert!(run.summary()["verdict"]["reasons"].to_string().contains(&reason));
 }

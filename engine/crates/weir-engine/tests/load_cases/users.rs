@@ -270,10 +270,8 @@ fn slowest_requests_have_time_lines() {
     let slowest = run.end["slowest"].as_array().unwrap();
     assert_eq!(slowest.len(), 5);
     let us = |request: &Value, key: &str| request[key].as_f64().unwrap();
-    let times: Vec<f64> = slowest
-        .iter()
-        .map(|request| us(request, "last_byte_us") - us(request, "intended_us"))
-        .collect();
+    let times: Vec<f64> =
+        slowest.iter().map(|request| us(request, "last_byte_us") - us(request, "intended_us")).collect();
     assert!(times.windows(2).all(|pair| pair[0] >= pair[1] - 1e-6), "{times:?}");
     let max = run.summary()["response_time_us"]["max"].as_f64().unwrap();
     assert!((times[0] / max - 1.0).abs() < 0.001, "{} {max}", times[0]);

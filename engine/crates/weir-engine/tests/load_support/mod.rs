@@ -20,10 +20,7 @@ pub fn server(behaviour: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAd
     server_on("127.0.0.1:0", behaviour).unwrap()
 }
 
-pub fn server_on(
-    address: &str,
-    behaviour: impl Fn(TcpStream) + Send + Sync + 'static,
-) -> std::io::Result<SocketAddr> {
+pub fn server_on(address: &str, behaviour: impl Fn(TcpStream) + Send + Sync + 'static) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind(address)?;
     let address = listener.local_addr()?;
     let behaviour = Arc::new(behaviour);
@@ -67,10 +64,8 @@ pub fn read_request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>)> {
             break;
         }
     }
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("Content-Length: "))
-        .map_or(0, |length| length.parse().unwrap());
+    let length =
+        head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     Some((head, body))
@@ -123,11 +118,9 @@ pub fn plan_file(plan: &str) -> std::fs::File {
 fn tempfile() -> std::fs::File {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let name =
-        format!("weir-load-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let name = format!("weir-load-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let path = std::env::temp_dir().join(name);
-    let file =
-        std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+    let file = std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
     std::fs::remove_file(path).unwrap();
     file
 }
@@ -168,8 +161,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Runs a plan that works, and checks what must always hold. A load of less than half a second may see no response on a busy machine:
-    /// then it runs once more, ten times as long.
+    /// Runs a plan that works, and checks what must always hold. A load of less than half a second may see no response
+    /// on a busy machine: then it runs once more, ten times as long.
     pub fn of(plan: &Value) -> Self {
         let run = Self::once(plan);
         let duration_s = plan["duration_s"].as_f64().unwrap_or(1.0);
@@ -185,8 +178,8 @@ impl Run {
         Self::from_records(records(&output.stdout))
     }
 
-    /// Runs a plan whose outcome rests on moments, again where it did not come out as expected: a busy machine may miss a moment, and
-    /// five times in a row is a defect, which the assertions on the last run then name.
+    /// Runs a plan whose outcome rests on moments, again where it did not come out as expected: a busy machine may miss
+    /// a moment, and five times in a row is a defect, which the assertions on the last run then name.
     pub fn punctual(plan: &Value, is_expected: impl Fn(&Self) -> bool) -> Self {
         let mut run = Self::of(plan);
         for _ in 0..4 {
@@ -199,9 +192,8 @@ impl Run {
     }
 
     pub fn from_records(records: Vec<Value>) -> Self {
-        let of = |kind: &str| -> Vec<Value> {
-            records.iter().filter(|record| record["record"] == kind).cloned().collect()
-        };
+        let of =
+            |kind: &str| -> Vec<Value> { records.iter().filter(|record| record["record"] == kind).cloned().collect() };
         assert_eq!(records.first().unwrap()["record"], "hello");
         assert_eq!(records.last().unwrap()["record"], "end");
         let run = Self {
@@ -237,11 +229,8 @@ impl Run {
         let errors = self.errors();
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert_eq!(errors[0].0, kind, "{errors:?}");
-        let (validity, reason) = if self.requests("completed") == 0 {
-            ("invalid", "no_response")
-        } else {
-            ("suspect", "failed")
-        };
+        let (validity, reason) =
+            if self.requests("completed") == 0 { ("invalid", "no_response") } else { ("suspect", "failed") };
         let verdict = &self.summary()["verdict"];
         let kinds = verdict["kinds"].as_array().unwrap();
         assert!(kinds.iter().any(|kind| kind == reason), "{verdict}");
@@ -273,10 +262,7 @@ impl Run {
 
     fn check_identities(&self) {
         let count = |key: &str| self.requests(key);
-        assert_eq!(
-            count("intended"),
-            count("ok") + count("failed") + count("unanswered") + count("unsent")
-        );
+        assert_eq!(count("intended"), count("ok") + count("failed") + count("unanswered") + count("unsent"));
         assert_eq!(count("failed"), self.errors().iter().map(|(_, count)| count).sum::<u64>());
         let check = self.summary()["errors"]["check"].as_u64().unwrap();
         assert_eq!(count("completed"), count("ok") + check);
@@ -296,9 +282,7 @@ impl Run {
     }
 
     fn check_intervals(&self, duration_s: f64) {
-        let sum = |key: &str| {
-            self.intervals.iter().map(|interval| interval[key].as_u64().unwrap()).sum::<u64>()
-        };
+        let sum = |key: &str| self.intervals.iter().map(|interval| interval[key].as_u64().unwrap()).sum::<u64>();
         assert_eq!(sum("due"), self.requests("intended"));
         for key in ["sent", "completed", "ok", "failed"] {
             assert_eq!(sum(key), self.requests(key), "{key}");
@@ -310,10 +294,7 @@ impl Run {
             assert_eq!(interval["index"], index);
             assert!((interval["start_s"].as_f64().unwrap() - end_s).abs() < 1e-6);
             end_s = interval["end_s"].as_f64().unwrap();
-            assert_eq!(
-                histogram(&interval["histogram"]).len(),
-                interval["completed"].as_u64().unwrap()
-            );
+            assert_eq!(histogram(&interval["histogram"]).len(), interval["completed"].as_u64().unwrap());
         }
         assert!((end_s - duration_s).abs() < 1e-6, "{end_s} {duration_s}");
         if let Some(last) = self.intervals.last() {
@@ -338,7 +319,6 @@ impl Run {
 }
 
 pub fn histogram(encoded: &Value) -> Histogram<u64> {
-    let bytes =
-        base64::engine::general_purpose::STANDARD.decode(encoded.as_str().unwrap()).unwrap();
+    let bytes = base64::engine::general_purpose::STANDARD.decode(encoded.as_str().unwrap()).unwrap();
     Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
 }

@@ -96,8 +96,7 @@ fn check(run: &Run, log: &[Entry]) {
     assert_eq!(serde_json::to_value(statuses).unwrap(), run.summary()["status"]);
     for entry in log {
         assert_eq!(entry.zero, 0);
-        let moments =
-            [entry.intended_ns, entry.written_ns, entry.first_byte_ns, entry.last_byte_ns];
+        let moments = [entry.intended_ns, entry.written_ns, entry.first_byte_ns, entry.last_byte_ns];
         let came: Vec<i64> = moments.into_iter().filter(|&at| at >= 0).collect();
         assert!(came.is_sorted(), "{entry:?}");
         let is_whole = entry.last_byte_ns >= 0;

@@ -51,7 +51,8 @@ impl Drop for SchedulerTrace {
 
 fn waits_us(text: &str, waiter: &str, holder: &str) -> Vec<f64> {
     let mut waits = Vec::new();
-    // Since when the waiter could run, since when the one who runs does, and how long the holder has kept the waiter waiting.
+    // Since when the waiter could run, since when the one who runs does, and how long the holder has kept the waiter
+    // waiting.
     let (mut ready_s, mut running_since_s, mut kept_s) = (None::<f64>, 0.0_f64, 0.0);
     let mut running = "";
     for line in text.lines() {
@@ -60,11 +61,8 @@ fn waits_us(text: &str, waiter: &str, holder: &str) -> Vec<f64> {
         };
         let at_s: f64 = head.rsplit(' ').next().unwrap().parse().unwrap();
         if fields.starts_with("switch: ") {
-            let (left, state, come) = (
-                value(fields, "prev_comm="),
-                value(fields, "prev_state="),
-                value(fields, "next_comm="),
-            );
+            let (left, state, come) =
+                (value(fields, "prev_comm="), value(fields, "prev_state="), value(fields, "next_comm="));
             if let (Some(ready_s), true) = (ready_s, left == holder) {
                 kept_s += at_s - running_since_s.max(ready_s);
             }
@@ -78,8 +76,7 @@ fn waits_us(text: &str, waiter: &str, holder: &str) -> Vec<f64> {
                 (ready_s, kept_s) = (Some(at_s), 0.0);
             }
             (running, running_since_s) = (come, at_s);
-        } else if ready_s.is_none() && running != waiter && value(fields, "wakeup: comm=") == waiter
-        {
+        } else if ready_s.is_none() && running != waiter && value(fields, "wakeup: comm=") == waiter {
             (ready_s, kept_s) = (Some(at_s), 0.0);
         }
     }
@@ -106,7 +103,6 @@ fn wait_for_the_cpu_counts_from_the_wakeup() {
         b-2 [000] d..2. 10.000250: sched_switch: prev_comm=observe prev_pid=2 prev_prio=1 prev_state=S ==> next_comm=load-0 next_pid=1\n\
         a-1 [000] d..2. 10.000300: sched_switch: prev_comm=load-0 prev_pid=1 prev_prio=1 prev_state=S ==> next_comm=other next_pid=3\n\
         c-3 [000] d..2. 10.000400: sched_switch: prev_comm=other prev_pid=3 prev_prio=1 prev_state=S ==> next_comm=load-0 next_pid=1\n";
-    let found: Vec<i64> =
-        waits_us(text, "load-0", "observe").iter().map(|wait| wait.round() as i64).collect();
+    let found: Vec<i64> = waits_us(text, "load-0", "observe").iter().map(|wait| wait.round() as i64).collect();
     assert_eq!(found, [20, 50]);
 }
