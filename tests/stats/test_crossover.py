@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy.interpolate import PchipInterpolator
 
 from tests.support.tiers import cases
 from weir import stats
+from weir.stats.crossover import monotone_slopes
 
 PLACES = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
@@ -152,3 +154,14 @@ def test_a_mean_of_exactly_nothing_is_no_crossing_of_its_own() -> None:
 def test_what_has_no_place_or_no_value_is_refused(wrong: dict[float, float]) -> None:
     with pytest.raises(ValueError, match="expected"):
         stats.find_crossings([wrong] * 10)
+
+
+@pytest.mark.parametrize("places", [2, 3, 4, 7])
+def test_monotone_slopes_agree_with_scipy(places: int) -> None:
+    rng = np.random.default_rng(places)
+    for _ in range(100):
+        axis = np.cumsum(rng.uniform(0.1, 5, places))
+        # Whole numbers make equal neighbours, where a slope is 0.
+        rows = rng.integers(-3, 4, (20, places)).astype(float)
+        expected = PchipInterpolator(axis, rows, axis=1).derivative()(axis)
+        assert monotone_slopes(axis, rows) == pytest.approx(expected, abs=1e-9)

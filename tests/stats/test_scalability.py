@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from tests.support.tiers import cases
 from weir import stats
+from weir.stats.scalability import fit_nonnegative
 
 PLACES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
@@ -106,3 +108,15 @@ def test_few_places_are_refused_and_few_blocks_have_no_interval() -> None:
 def test_what_cannot_be_is_refused(wrong: dict[float, float]) -> None:
     with pytest.raises(ValueError, match="expected"):
         stats.fit_scalability([wrong] * 10)
+
+
+@pytest.mark.parametrize("rows", [3, 5, 20])
+def test_nonnegative_fits_agree_with_scipy(rows: int) -> None:
+    rng = np.random.default_rng(5)
+    zeros = 0
+    for _ in range(300):
+        columns, target = rng.normal(size=(rows, 3)), rng.normal(size=rows)
+        found = fit_nonnegative(columns, target)
+        assert found == pytest.approx(nnls(columns, target)[0], abs=1e-9)
+        zeros += int((found == 0).sum())
+    assert zeros > 300

@@ -158,18 +158,45 @@ def _roots_of_draws(axis: Array, drawn: Array, begin: int, end: int, at: float, 
 def _root(axis: Array, rows: Array, index: int) -> Array:
     """Returns the zero of each row's interpolation between the places `index` and `index` + 1. Between these places the
     interpolation is monotone, so bisection finds the zero."""
-    # Imported here, because the import is slow and few reports have crossings.
-    from scipy.interpolate import PchipInterpolator
-
     # The slope at a place depends on the neighbouring places.
     first = max(0, index - 1)
     near = slice(first, index + 3)
-    cube, square, slope, value = PchipInterpolator(axis[near], rows[:, near], axis=1).c[:, index - first]
+    slope, end_slope = monotone_slopes(axis[near], rows[:, near])[:, index - first : index - first + 2].T
+    step, value = axis[index + 1] - axis[index], rows[:, index]
+    secant = (rows[:, index + 1] - value) / step
+    square = (3 * secant - 2 * slope - end_slope) / step
+    cube = (slope + end_slope - 2 * secant) / step**2
     # Offsets from the place `index`.
-    low, high = np.zeros(len(rows)), np.full(len(rows), axis[index + 1] - axis[index])
+    low, high = np.zeros(len(rows)), np.full(len(rows), step)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         is_before = (((cube * middle + square) * middle + slope) * middle + value > 0) == (value > 0)
         low, high = np.where(is_before, middle, low), np.where(is_before, high, middle)
     found: Array = axis[index] + (low + high) / 2
     return found
+
+
+def monotone_slopes(axis: Array, rows: Array) -> Array:
+    """Returns the slopes at the places of `axis` of each row's monotone cubic interpolation, which overshoots nowhere.
+    (scipy.interpolate.PchipInterpolator does the same, but importing it takes a fifth of the time of a report.) Source:
+    Fritsch & Butland, A Method for Constructing Local Monotone Piecewise Cubic Interpolants, 1984."""
+    steps = np.diff(axis)
+    secants = np.diff(rows, axis=1) / steps
+    if len(steps) == 1:
+        return np.repeat(secants, 2, axis=1)
+    before, after = secants[:, :-1], secants[:, 1:]
+    weights = steps[:-1] + 2 * steps[1:], 2 * steps[:-1] + steps[1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        harmonic = (weights[0] + weights[1]) / (weights[0] / before + weights[1] / after)
+    inner = np.where(before * after > 0, harmonic, 0.0)
+    first = _end_slope(steps[0], steps[1], secants[:, 0], secants[:, 1])
+    last = _end_slope(steps[-1], steps[-2], secants[:, -1], secants[:, -2])
+    return np.column_stack([first, inner, last])
+
+
+def _end_slope(step: float, next_step: float, secant: Array, next_secant: Array) -> Array:
+    """Returns the slope at an end: that of a parabola through three places, limited so that the curve is monotone."""
+    slope = ((2 * step + next_step) * secant - step * next_secant) / (step + next_step)
+    is_too_steep = (secant * next_secant < 0) & (np.abs(slope) > 3 * np.abs(secant))
+    limited: Array = np.where(slope * secant > 0, np.where(is_too_steep, 3 * secant, slope), 0.0)
+    return limited
