@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, write_run
 from weir.findings import RunFindings, of_run
-from weir.model.load import OpenLoad
+from weir.model.load import ClosedLoad, OpenLoad
 from weir.model.run_types import TrialResult
 from weir.report.comparison import format_markdown, list_ratios, render_comparison, render_so_far, summarize
 from weir.store import RunReader
@@ -57,6 +57,17 @@ def test_at_a_fixed_rate_the_answer_is_about_the_response_time(tmp_path: Path) -
     (tmp_path / "overload").mkdir()
     overload = findings_of(tmp_path / "overload", replace(study, change=lambda _, __, result: result))
     assert summarize(overload).startswith("Sanic answers ")
+
+
+def test_with_pauses_the_answer_is_about_the_response_time_unless_a_side_is_saturated(tmp_path: Path) -> None:
+    # Both sides answer more slowly than in a saturated loop of 4 users, and nearly all of 100,000 users pause.
+    study = SyntheticStudy(duration_s=2.0, stacks=(FLASK, SANIC), loads=(ClosedLoad(100_000, has_pauses=True),))
+    findings = findings_of(tmp_path, study)
+    assert summarize(findings).startswith("With 100000 connections, with pauses, Sanic takes 0.2")
+    assert "The users' pauses limit the throughput; users without pauses would" in printed(findings, 200)
+    (tmp_path / "saturated").mkdir()
+    saturated = findings_of(tmp_path / "saturated", replace(study, loads=(ClosedLoad(2, has_pauses=True),)))
+    assert summarize(saturated).startswith("Sanic answers ")
 
 
 def test_the_fastest_side_comes_first_and_each_ratio_has_a_bar_that_holds_it(tmp_path: Path) -> None:

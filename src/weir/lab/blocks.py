@@ -28,7 +28,7 @@ def find_time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]
     if budget_s is None or budget_s >= block_s:
         return []
     return [
-        f"{study.path}: method.budget_s: found {budget_s:g}, expected at least {math.ceil(block_s)}: "
+        f"{study.place}method.budget_s: found {budget_s:g}, expected at least {math.ceil(block_s)}: "
         f"one block of {len(cells)} trials takes that long"
     ]
 

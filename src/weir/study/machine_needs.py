@@ -60,7 +60,7 @@ def find_shortages(
 
 def find_missing_generators(study: Study) -> list[str]:
     """Returns a sentence for each generator of the study that is not installed."""
-    return [f"{study.path}: matrix.generators: {why}" for why in study.missing_generators().values()]
+    return [f"{study.place}matrix.generators: {why}" for why in study.missing_generators().values()]
 
 
 def require_generators(study: Study) -> None:
