@@ -186,16 +186,18 @@ def test_a_certificate_is_relative_to_the_study_and_a_missing_one_is_named_by_it
 
 
 def test_messages_name_no_file_if_weir_has_written_the_study() -> None:
+    sides, no_process = name_sides([parse_side(URL), parse_side("./b")]), 2**22 + 1
     text = write_study(
-        name_sides([parse_side("./a"), parse_side("./b")]), LoadSpec(urls=("http://server/",), duration_s=2.0),
-        workload="no-such-workload", answer={}, warmups_s={"a": 1.0, "b": 1.0}, precision=0.05, budget_s=120.0, ready={},
+        [replace(sides[0], pids=(no_process,)), sides[1]], LoadSpec(urls=("http://server/",), duration_s=2.0),
+        workload=None, answer={}, warmups_s=dict.fromkeys((one.name for one in sides), 1.0), precision=0.05,
+        budget_s=120.0, ready={},
     )  # fmt: skip
     for is_written_by_weir, place in ((True, ""), (False, "/x/mine.toml: ")):
         path = Path("/x/mine.toml")
         study = parse_study(path, text, tomllib.loads(text), "quick", is_written_by_weir=is_written_by_weir)
         with pytest.raises(UsageError) as raised:
             study.cells(1)
-        assert raised.value.message.startswith(f"{place}workload")
+        assert raised.value.message.startswith(f"{place}external.127-0-0-1-8001.pids: found {no_process}")
         with pytest.raises(UsageError) as raised:
             parse_study(path, text, {"schema": 2}, None, is_written_by_weir=is_written_by_weir)
         assert raised.value.message == f"{place}schema: found 2, expected 1"

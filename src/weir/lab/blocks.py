@@ -97,7 +97,7 @@ class _StoppingRule:
         self._study, self._method = run.study, run.study.file.method
         self._observer, self._extra_blocks = run.observer, run.controls.extra_blocks
         self._writer = writer
-        self._labels = {planned.cell.id: planned.stack.title or planned.stack.label for planned in cells}
+        self._labels = {planned.cell.id: planned.name for planned in cells}
         self._cells = len(cells)
         self._block_s = sum(planned.trial_s for planned in cells)
         by_id = {planned.cell.id: planned.trial_s for planned in cells}

@@ -262,7 +262,7 @@ def _check_external(
 ) -> RunningStack:
     def why_dead() -> str | None:
         gone = stack.find_ended_pids()
-        return f"process {gone[0]} of external.{stack.id}.pids has ended" if gone else None
+        return f"the process {gone[0]} has ended" if gone else None
 
     begun = time.monotonic()
     try:

@@ -76,6 +76,11 @@ class PlannedCell:
         return self.duration_s if self.method.extension_s is None else self.method.extension_s
 
     @property
+    def name(self) -> str:
+        """Returns the title of the stack, or its label if it has no title."""
+        return self.stack.title or self.stack.label
+
+    @property
     def tls(self) -> Tls | None:
         return self.load.to_tls(KEY_NAMES)
 

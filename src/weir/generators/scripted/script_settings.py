@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 _PAUSES = {
@@ -47,7 +48,7 @@ def _is_option(word: str, names: Sequence[str]) -> bool:
 
 
 def _find_variables(arguments: Sequence[str]) -> Iterator[str]:
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, following in pairwise([*arguments, ""]):
         if word in ("-e", "--env"):
             yield from (word, following)
         elif word.startswith("--env="):
