@@ -56,15 +56,15 @@ def _vary_command(texts: Sequence[str], words: Sequence[str] | None, *, git: boo
     # Fields such as {port} need no quotes.
     quoted = (one if _PLAIN.fullmatch(one) else shlex.quote(one) for one in words)
     command = words[0] if len(words) == 1 else " ".join(quoted)
-    found = []
+    sides = []
     for commit in texts if git else [""]:
         for values in itertools.product(*map(_read_values, env)):
             text = command
             for name, value in values:
                 text = text.replace(f"{{{name}}}", value)
             title = " ".join([*_name_commit(commit), *(f"{name}={value}" for name, value in values)])
-            found.append(Side(text, "command", title, folder=os.getcwd(), env=dict(values), commit=commit))
-    return found
+            sides.append(Side(text, "command", title, folder=os.getcwd(), env=dict(values), commit=commit))
+    return sides
 
 
 def _name_commit(commit: str) -> list[str]:
