@@ -164,7 +164,7 @@ def choose_path(sides: Sequence[Side], path: str | None) -> str:
         return path
     if len(of_urls) > 1:
         found = ", ".join(sorted(one or "/" for one in of_urls))
-        raise UsageError(f"URL: found the paths {found}, expected the same path for each side", hint="use --path PATH")
+        raise UsageError(f"URL: found the paths {found}, expected the same path for each side", hint="http://HOST:PORT --path PATH")
     return next(iter(of_urls), None) or "/"
 
 
