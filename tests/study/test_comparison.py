@@ -73,15 +73,27 @@ def test_a_word_that_is_neither_a_stack_nor_a_program_is_rejected_with_a_similar
         ("127.0.0.1:8000/items", "expected a URL that begins with http://", "http://127.0.0.1:8000/items"),
         ("localhost", "expected a URL that begins with http://", "http://localhost"),
         ("localhost:8000", "expected a URL that begins with http://", "http://localhost:8000"),
+        ("./serve {prot}", "found the unknown field {prot} in './serve {prot}', expected {host} or {port}", "--help"),
         (" ", "found ' ', expected a command, a URL or a stack of weir", "--help"),
     ],
 )
-def test_a_side_that_is_nearly_a_url_is_rejected_with_what_to_write(text: str, message: str, hint: str) -> None:
+def test_a_side_that_is_nearly_right_is_rejected_with_what_to_write(text: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_side(text)
     assert message in raised.value.message
     assert "secret" not in raised.value.message
     assert hint in raised.value.hint
+
+
+def test_a_study_names_the_key_of_a_command_with_an_unknown_field() -> None:
+    content = tomllib.loads(
+        study_of([parse_side("./a"), parse_side("./b")], LoadSpec(urls=("http://a/",), duration_s=2.0)).text
+    )
+    content["server"]["a"]["command"] = "./a {prot}"
+    with pytest.raises(
+        UsageError, match=r"server\.a\.command: .*found the unknown field \{prot\}, expected \{host\} or"
+    ):
+        parse_study(Path("mine.toml"), "", content, "quick")
 
 
 def test_a_side_is_called_by_its_program_or_by_the_script_that_an_interpreter_runs() -> None:

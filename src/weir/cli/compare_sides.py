@@ -12,7 +12,7 @@ from weir.host import Host
 from weir.lab.study_run import run_build_command
 from weir.model.errors import UsageError
 from weir.stacks.checkout import WORKING_TREE, check_out
-from weir.study.comparison import Side, name_sides, parse_side
+from weir.study.comparison import Side, check_fields, name_sides, parse_side
 
 HELP = "weir compare --help"
 _PLAIN = re.compile(r"[\w@%+=:,./{}-]+")
@@ -62,6 +62,7 @@ def _vary_command(texts: Sequence[str], words: Sequence[str] | None, *, git: boo
             text = command
             for name, value in values:
                 text = text.replace(f"{{{name}}}", value)
+            check_fields(text)
             title = " ".join([*_name_commit(commit), *(f"{name}={value}" for name, value in values)])
             sides.append(Side(text, "command", title, folder=os.getcwd(), env=dict(values), commit=commit))
     return sides

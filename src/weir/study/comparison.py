@@ -17,7 +17,7 @@ from weir.load_spec import DEFAULT_CONNECTIONS, FLAG_NAMES, LoadSpec
 from weir.model.errors import UsageError
 from weir.model.load import Profile
 from weir.parsing import write_profile
-from weir.stacks.manifest import list_manifest_files
+from weir.stacks.manifest import RUN_FIELDS, find_unknown_field, list_manifest_files
 from weir.study.load import drop_decimal_point, write_load_table
 
 WORKLOAD = "request"
@@ -81,7 +81,15 @@ def parse_side(text: str) -> Side:
         known = get_close_matches(match[1], stacks, 1)
         hint = f"did you mean {known[0]}?" if known else "weir stacks list"
         raise UsageError(f"SIDE: found {text!r}, expected a command, a URL or a stack of weir", hint=hint)
+    check_fields(text)
     return Side(text, "command")
+
+
+def check_fields(command: str) -> None:
+    """Raises UsageError if a command contains a field that weir does not know, such as `{prot}`."""
+    if (field := find_unknown_field(command, RUN_FIELDS)) is not None:
+        found = f"SIDE: found the unknown field {field} in {command!r}, expected {{host}} or {{port}}"
+        raise UsageError(found, hint=_HELP)
 
 
 def _check_url(text: str) -> None:
@@ -164,7 +172,9 @@ def choose_path(sides: Sequence[Side], path: str | None) -> str:
         return path
     if len(of_urls) > 1:
         found = ", ".join(sorted(one or "/" for one in of_urls))
-        raise UsageError(f"URL: found the paths {found}, expected the same path for each side", hint="http://HOST:PORT --path PATH")
+        raise UsageError(
+            f"URL: found the paths {found}, expected the same path for each side", hint="http://HOST:PORT --path PATH"
+        )
     return next(iter(of_urls), None) or "/"
 
 
