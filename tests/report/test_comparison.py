@@ -121,3 +121,12 @@ def test_the_answer_so_far_has_the_sentence_and_the_bars_of_throughput(tmp_path:
     assert "as many requests as Flask" in lines[0]
     assert [line.split(" ÷ ")[0].strip() for line in lines if "●" in line][-1] == "Flask (A/A)"
     assert sum("●" in line for line in lines) == 3
+
+
+def test_the_view_of_a_narrow_terminal_keeps_its_bars(tmp_path: Path) -> None:
+    long = replace(SANIC, title="A server whose name is much too long")
+    output = io.StringIO()
+    findings = findings_of(tmp_path, SyntheticStudy(duration_s=2.0, stacks=(FLASK, long)))
+    Console(file=output, width=60).print(render_so_far(findings))
+    # The bar has room for the line of the ratio 1.
+    assert "│" in next(line for line in output.getvalue().splitlines() if "●" in line)

@@ -132,7 +132,7 @@ def render_so_far(run: RunFindings) -> RenderableType:
     wanted = [_TITLES[point.answer_metric] for point in findings.points[:1]]
     lines = [line for line in list_ratios(findings) if line.metric in wanted]
     scale = _choose_scale([line.comparison for line in lines])
-    table = _table(Column("", no_wrap=True), Column("", justify="right", no_wrap=True), "")
+    table = _table("", Column("", justify="right", no_wrap=True), "")
     for line in lines:
         name = f"{line.side} ÷ {line.comparison.against_name}"
         table.add_row(f"  {name}", line.text, _Bar(line.comparison, scale))

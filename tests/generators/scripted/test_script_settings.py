@@ -18,6 +18,7 @@ from weir.generators.scripted.script_settings import choose_k6_length, has_pause
         ("jmeter", '<ConstantTimer testname="t" enabled="true">', True),
         ("jmeter", '<ConstantTimer testname="t" enabled="false">', False),
         ("jmeter", '<ThreadGroup enabled="true">', False),
+        ("wrk", "sleep(1)", False),
     ],
 )
 def test_a_pause_is_found_in_the_text_of_a_script(tmp_path: Path, tool: str, text: str, expected: bool) -> None:

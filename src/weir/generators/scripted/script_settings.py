@@ -20,8 +20,10 @@ _INSPECTION_S = 30.0
 
 
 def has_pauses(tool: str, script: Path) -> bool:
-    """Returns whether the text of a script contains a pause of the users between requests."""
-    return _PAUSES[tool].search(script.read_text(errors="replace")) is not None
+    """Returns whether the text of a script contains a pause of the users between requests. False for other tools, which
+    take no script."""
+    pause = _PAUSES.get(tool)
+    return pause is not None and pause.search(script.read_text(errors="replace")) is not None
 
 
 def choose_k6_length(
