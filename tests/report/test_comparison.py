@@ -76,6 +76,17 @@ def test_with_pauses_the_answer_is_about_the_response_time_unless_a_side_is_satu
     assert summarize(saturated).startswith("Sanic answers ")
 
 
+def test_a_trial_with_too_few_requests_for_a_median_tells_the_number(tmp_path: Path) -> None:
+    def few(_: str, __: int, result: TrialResult) -> TrialResult:
+        assert result.summary is not None
+        counts = replace(result.summary.requests, completed=150, ok=150)
+        return replace(result, summary=replace(result.summary, requests=counts))
+
+    text = " ".join(printed(findings_of(tmp_path, SyntheticStudy(duration_s=2.0, change=few))).split())
+    assert "p50 needs 200 requests in each trial: use a longer --duration." in text
+    assert "p99 needs" not in text
+
+
 def test_the_fastest_side_comes_first_and_each_ratio_has_a_bar_that_holds_it(tmp_path: Path) -> None:
     findings = findings_of(tmp_path, SyntheticStudy(duration_s=2.0, stacks=(FLASK, SANIC, NETTY)))
     text = printed(findings)

@@ -147,9 +147,12 @@ def list_notes(findings: RunFindings) -> Iterator[str]:
         held_back.setdefault(limit, []).append(one.name)
     for limit, names in held_back.items():
         yield f"{listed(names)}: {limit}."
-    sides = [side for point in findings.points[:1] for side in _rank(point)]
-    if names := [side.name for side in sides if side.evidence.used and side.measure(P99).value is None]:
-        yield f"{listed(names)}: p99 needs {SAMPLES_BEYOND * 100:,} requests: use a longer --duration."
+    ratios = [one for point in findings.points[:1] for one in point.comparisons]
+    measured = {one.label for one in ratios if one.metric == THROUGHPUT and one.ratio is not None}
+    for metric, requests in ((P50, SAMPLES_BEYOND * 2), (P99, SAMPLES_BEYOND * 100)):
+        if any(one.metric == metric and one.ratio is None and one.label in measured for one in ratios):
+            yield f"{_TITLES[metric]} needs {requests:,} requests in each trial: use a longer --duration."
+            break
     copies = findings.identical_copies
     if copies is not None and copies.sentence:
         yield f"Noise: {copies.sentence}"
