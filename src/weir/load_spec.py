@@ -217,8 +217,12 @@ class LoadSpec:
     )  # fmt: skip
     tls_certificate: str | None = _setting(
         None, "--cert", "TLS: file with the client certificate. Needs --key.", **_PEM,
+        key="load.tls_certificate", key_help="TLS: file with the client certificate. Needs `tls_key`.",
     )  # fmt: skip
-    tls_key: str | None = _setting(None, "--key", "TLS: file with the private key. Needs --cert.", **_PEM)
+    tls_key: str | None = _setting(
+        None, "--key", "TLS: file with the private key. Needs --cert.", **_PEM,
+        key="load.tls_key", key_help="TLS: file with the private key. Needs `tls_certificate`.",
+    )  # fmt: skip
     tls_insecure: bool = _setting(
         False, "--insecure", "TLS: trust any certificate of the server.", key="load.tls_insecure"
     )
@@ -267,7 +271,8 @@ class LoadSpec:
             return self._open_load(self.rate_rps, names)
         if self.arrivals != "constant":
             raise _error(names, "arrivals", f"found without {names['rate_rps']}, expected both")
-        return ClosedLoad(self._user_profile(names), self.think, self.loops, self.pace_s)
+        pauses = _has_pauses(self.scenario)
+        return ClosedLoad(self._user_profile(names), self.think, self.loops, self.pace_s, has_pauses=pauses)
 
     def to_plan(self, names: "Names | None" = None) -> LoadPlan:
         """Returns the plan of this load. Raises UsageError if settings contradict each other or a URL is not valid."""
@@ -473,6 +478,8 @@ Names = Mapping[str, str]
 """A mapping from each field of `LoadSpec` to the flag or key that messages show."""
 SETTINGS: Final[Mapping[str, Setting]] = {one.name: one.metadata["setting"] for one in fields(LoadSpec) if one.metadata}
 """A mapping from each field of `LoadSpec` to its `Setting`. `weir load --help` has the same order."""
+PEM_SETTINGS = tuple(name for name, one in SETTINGS.items() if one.read is parsing.parse_pem_path)
+"""Fields with the path of a PEM file. In study files, the path is relative to the study."""
 _DEFAULTS = {one.name: one.default for one in fields(LoadSpec)}
 FLAG_NAMES: Final[Names] = {name: setting.flags for name, setting in SETTINGS.items()}
 _KEYS = {name: setting.key for name, setting in SETTINGS.items()}
@@ -523,13 +530,23 @@ def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
     return f"{scheme}{separator}{host}{slash}{path}", (unquote(name), unquote(password))
 
 
+def _list_steps(scenario: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*scenario.get("steps", []), *scenario.get("requests", [])]
+
+
+def _has_pauses(scenario: Mapping[str, Any] | None) -> bool:
+    """Returns whether users pause after a request of a scenario."""
+    return scenario is not None and any(step.get("think") is not None for step in _list_steps(scenario))
+
+
 def _needs_responses(scenario: Mapping[str, Any] | None) -> bool:
     """Returns whether a request of a scenario depends on the response before it."""
     if scenario is None:
         return False
-    steps = [*scenario.get("steps", []), *scenario.get("requests", [])]
-    waits = any(step.get("think") is not None or step.get("extract") for step in steps)
-    return waits or scenario.get("cookies") != "off" or scenario.get("on_failure") == "leave"
+    extracts = any(step.get("extract") for step in _list_steps(scenario))
+    return (
+        extracts or _has_pauses(scenario) or scenario.get("cookies") != "off" or scenario.get("on_failure") == "leave"
+    )
 
 
 def _error(names: Names, name: str, problem: str, *, hint: str = "") -> UsageError:

@@ -59,16 +59,23 @@ def read_toml(path: Path, *, what: str, hint: str = "") -> dict[str, Any]:
         raise UsageError(f"{path}: not valid TOML: {error}") from None
 
 
-def validate(type_: type[T], value: dict[str, Any], *, path: Path, below: str = "") -> T:
-    """Returns `value` as `type_`. Raises UsageError with one line per problem. Errors show `below` before each key."""
+def name_place(path: Path | None) -> str:
+    """Returns the beginning of messages about a file: its path and a colon. None: empty, messages name no file."""
+    return "" if path is None else f"{path}: "
+
+
+def validate(type_: type[T], value: dict[str, Any], *, path: Path | None, below: str = "") -> T:
+    """Returns `value` as `type_`. Raises UsageError with one line per problem. Errors show `path`, if there is one, and
+    `below` before each key."""
+    place = name_place(path)
     if "schema" in value and value["schema"] != 1:
-        problem = f"{path}: schema: found {value['schema']!r}, expected 1"
+        problem = f"{place}schema: found {value['schema']!r}, expected 1"
         raise UsageError(problem, hint="weir --version (the file is for another version of weir)")
     try:
         return type_.model_validate(value)
     except ValidationError as error:
         lines = [_describe_error(type_, detail) for detail in error.errors(include_url=False)]
-        raise UsageError("\n".join(f"{path}: {below}{line}" for line in lines)) from None
+        raise UsageError("\n".join(f"{place}{below}{line}" for line in lines)) from None
 
 
 def build_schema(type_: type[Table]) -> dict[str, Any]:

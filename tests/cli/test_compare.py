@@ -2,7 +2,8 @@
 
 import pytest
 
-from weir.cli.compare import choose_duration, read_condition
+from weir.cli.compare import choose_duration
+from weir.cli.fail_condition import read_condition
 from weir.lab.answer_comparison import SideAnswer, SideCheck
 
 

@@ -20,7 +20,7 @@ def test_a_reason_for_rejections_is_told_once_for_each_side() -> None:
         verdict=TrialVerdict((Reason("stalled", "invalid", "a stall", "none", "a busy machine"),))
     )
     for title in ("a", "a", "b"):
-        planned: Any = SimpleNamespace(stack=SimpleNamespace(title=title), cell=SimpleNamespace(arm="main"))
+        planned: Any = SimpleNamespace(name=title, cell=SimpleNamespace(arm="main"))
         progress.on_trial_end(planned, result)
     assert [line.split(":")[1] for line in told] == [" a", " b"]
 

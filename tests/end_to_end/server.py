@@ -96,5 +96,8 @@ if folder := os.environ.get("SERVER_TLS"):
 
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(f"{folder}/server.pem", f"{folder}/server.key")
+    if "SERVER_ASKS_CLIENTS" in os.environ:
+        tls.verify_mode = ssl.CERT_REQUIRED
+        tls.load_verify_locations(f"{folder}/ca.pem")
     server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 server.serve_forever()

@@ -85,6 +85,30 @@ def test_commands_that_speak_https_are_compared(tmp_path: Path, weir: Weir, monk
     assert "certificate is not trusted" in untrusted.stderr
 
 
+@pytest.mark.needs("openssl")
+def test_the_sides_see_the_client_certificate_and_so_does_the_saved_study(
+    tmp_path: Path, weir: Weir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_certificates(tmp_path)
+    monkeypatch.setenv("SERVER_TLS", str(tmp_path))
+    monkeypatch.setenv("SERVER_ASKS_CLIENTS", "yes")
+    sides = (server("good"), server("slowest"), *SHORT, "--https", "--insecure")
+    certificate = ("--cert", "client.pem", "--key", "client.key")
+    done = weir("compare", *sides, *certificate, "--save", "study.toml")
+    assert done.returncode == 0, done.stderr
+    assert "server.py good answers " in done.stdout
+    load = tomllib.loads((tmp_path / "study.toml").read_text())["load"]
+    assert (load["tls_certificate"], load["tls_key"]) == (str(tmp_path / "client.pem"), str(tmp_path / "client.key"))
+    assert weir("study", "check", "study.toml").returncode == 0
+    without = weir("compare", *sides, *PATIENT, "--out", "without")
+    assert without.returncode == 3, without.stderr
+    assert "server.py good: GET /: found no client certificate, which the server requires" in without.stderr
+    assert "try: --cert FILE --key FILE" in without.stderr
+    mixed = weir("compare", *sides, *PATIENT, "--cert", "client.pem", "--key", "ca.key", "--out", "mixed")
+    assert mixed.returncode == 2, mixed.stderr
+    assert "expected an unencrypted key of this certificate: key values mismatch" in mixed.stderr
+
+
 def test_each_value_of_a_variable_is_a_side(weir: Weir) -> None:
     command = ["env", "UNUSED={host}:{port} ", sys.executable, str(SERVER), "{port}", "{MODE}"]
     done = weir("compare", "--env", "MODE=good,slow", *SHORT, "--", *command)
@@ -152,11 +176,18 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         ([server("good"), server("slow"), "-m", "POST", "-b", "{{x}}"], 2, ["body: found", "--scenario FILE"]),
         ([server("good"), server("slow"), "--json", "-", "--md", "-"], 2, ["--md: found - together with --json -"]),
         ([server("good"), server("slow"), "--save", "none/study.toml"], 2, ["--save: found none/study.toml"]),
+        ([server("good"), server("slow"), "--html", "."], 2, ["--html: found the folder ., expected a file"]),
+        ([server("good"), server("slow"), "--path", "a"], 2, ["--path: found 'a', expected a path that begins with /"]),
+        ([server("good"), server("slow"), "--ready", "a"], 2, ["--ready: found 'a', expected a path that begins with /"]),
+        ([server("good"), server("slow"), "--cert", "ca.pem"], 2, ["--cert: found 'ca.pem', expected a readable file"]),
+        ([server("good"), server("slow"), "--with", "k6", "no.js"], 2, ["--with: no.js: found no such file"]),
     ],
     ids=[
         "ends", "ends under load", "listens elsewhere", "no program", "listens nowhere", "other answers", "another workload", "no server",
         "one side", "no workload", "unknown workload", "no command", "unknown metric", "CPUs", "no rate", "open quote", "no URL",
-        "one commit", "TLS", "placeholder", "both on one stream", "no folder",
+        "one commit", "TLS", "placeholder", "both on one stream", "no folder", "a folder", "no slash", "no slash before ready",
+        "no certificate",
+        "no script",
     ],
 )  # fmt: skip
 def test_a_side_that_fails_is_told_with_the_next_command(
@@ -167,6 +198,19 @@ def test_a_side_that_fails_is_told_with_the_next_command(
     for part in parts:
         assert part in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_ctrl_c_before_the_first_trial_ends_prints_no_result(start_weir: StartWeir) -> None:
+    process = start_weir("compare", server("good"), server("slow"), *SHORT, "-d", "1m", "--budget", "1h")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("weir: measuring each generator's limit"):
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert err.endswith("weir: no trial has ended, so there is no result\nweir: interrupted\n")
 
 
 def test_ctrl_c_prints_what_is_known_and_leaves_nothing_running(tmp_path: Path, start_weir: StartWeir) -> None:

@@ -38,7 +38,7 @@ def never_together(label: str, block: int) -> bool:
         (
             "no block has both",
             replace(STUDY, skip=never_together),
-            "The stacks cannot be compared: no block has a usable trial of both.",
+            "The servers cannot be compared: no block has a usable trial of both.",
         ),
         ("no spread", replace(STUDY, stacks=[replace(one, variation=0.0) for one in (FLASK, SANIC)]), "req"),
         (

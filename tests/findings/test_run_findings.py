@@ -120,7 +120,7 @@ def test_a_run_without_any_valid_trial_has_no_answer_and_says_why(find: Find) ->
     )
     assert findings.answer.validity == "invalid"
     assert len(findings.left_out) == 9
-    assert findings.points[0].sentence == "Not measured yet: no stack has a usable trial at this point."
+    assert findings.points[0].sentence == "Not measured yet: no server has a usable trial at this point."
 
 
 def test_a_run_without_any_trial_has_no_answer(find: Find) -> None:
@@ -131,7 +131,7 @@ def test_a_run_without_any_trial_has_no_answer(find: Find) -> None:
 
 def test_a_baseline_without_a_valid_trial_is_named(find: Find) -> None:
     answer = find(replace(QUICK, change=spoiled("flask-gunicorn"))).answer
-    assert answer.sentence.startswith("The stacks cannot be compared: no usable trial of Flask. Sanic answers 9,")
+    assert answer.sentence.startswith("The servers cannot be compared: no usable trial of Flask. Sanic answers 9,")
     assert answer.validity == "invalid"
 
 
@@ -187,7 +187,7 @@ def test_copies_of_one_stack_show_how_far_identical_systems_differ(find: Find) -
     assert copies is not None
     assert copies.spread is not None
     assert 0.005 < copies.spread < 0.1
-    assert f"Two copies of the same stack differed by {copies.spread * 100:.1f} %" in copies.sentence
+    assert f"Two copies of Flask differed by {copies.spread * 100:.1f} %" in copies.sentence
     assert copies.compared == 7  # one on each metric
 
 

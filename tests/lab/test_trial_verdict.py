@@ -62,10 +62,9 @@ def judged(**overrides: Any) -> TrialVerdict:
     window = MeasurementWindow(0.0, 10.0, of_window["steady"], of_window["not_steady_because"], of_window["extended"])
     return judge(
         Facts(
-            stack="flask",
             load=load(**of_load),
             window=window,
-            **(GOOD | {"resources": resources(**of_stack)} | overrides),
+            **({"stack": "flask"} | GOOD | {"resources": resources(**of_stack)} | overrides),
         )
     )
 
@@ -102,6 +101,14 @@ def test_where_failures_are_a_result_they_are_noted_with_their_share_and_the_tri
 def test_wrong_answers_under_load_lead_to_the_command_that_checks_them() -> None:
     assert "next: weir stacks check flask" in judged(failed=2, errors={"check": 2}).texts[0]
     assert "weir stacks check" not in judged(failed=2, errors={"check": 1, "reset": 1}).texts[0]
+    assert "next: read its log" in judged(failed=2, errors={"check": 2}, stack="").texts[0]
+
+
+def test_a_script_that_ends_at_once_makes_a_trial_invalid() -> None:
+    verdict = judged(script_ended_s=0.02)
+    assert only(verdict) == ("short script", "invalid")
+    assert "the script ended after 1,000 responses and 0.02 s (limit 0.3 s)" in verdict.texts[0]
+    assert judged(script_ended_s=1.0) == TrialVerdict()
 
 
 @pytest.mark.parametrize(("failures", "validity"), [("reject", "invalid"), ("measure", "suspect")])
@@ -191,7 +198,7 @@ def test_the_worst_reason_decides_and_all_are_kept() -> None:
 def test_a_reason_is_a_fact_a_threshold_a_cause_and_a_next_step() -> None:
     (text,) = judged(steal_fraction=0.031).texts
     assert text == (
-        "the hypervisor took 3.1% of the stack's CPU time (limit 2%): other virtual machines on the same host; "
+        "the hypervisor took 3.1% of the server's CPU time (limit 2%): other virtual machines on the same host; "
         "next: repeat at another time, or on a machine of your own"
     )
 

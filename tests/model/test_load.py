@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from weir.model.load import (
     Session,
     Think,
     load_from_plan,
+    store_load,
 )
 
 NUMBERS = st.floats(0.001, 1e6, allow_nan=False)
@@ -41,6 +44,16 @@ LOADS = st.one_of(
 @given(LOADS)
 def test_a_load_comes_back_from_its_plan(load: Load) -> None:
     assert load_from_plan(load.to_plan()) == load
+
+
+@pytest.mark.parametrize("load", [ClosedLoad(20, has_pauses=True), ClosedLoad(20.0, Think(1.0, 1.0), has_pauses=True)])
+def test_pauses_in_the_requests_are_stored_but_the_engine_does_not_get_them(load: ClosedLoad) -> None:
+    found = load_from_plan(store_load(load))
+    assert isinstance(found, ClosedLoad)
+    assert found.has_pauses
+    assert found.limits_throughput
+    assert found.label.endswith(", with pauses")
+    assert load.to_plan() == replace(load, has_pauses=False).to_plan()
 
 
 def test_a_number_of_users_and_nothing_else_is_the_plain_form() -> None:

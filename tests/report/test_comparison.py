@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, write_run
 from weir.findings import RunFindings, of_run
-from weir.model.load import OpenLoad
+from weir.model.load import ClosedLoad, OpenLoad
 from weir.model.run_types import TrialResult
 from weir.report.comparison import format_markdown, list_ratios, render_comparison, render_so_far, summarize
 from weir.store import RunReader
@@ -59,6 +59,34 @@ def test_at_a_fixed_rate_the_answer_is_about_the_response_time(tmp_path: Path) -
     assert summarize(overload).startswith("Sanic answers ")
 
 
+def test_with_pauses_the_answer_is_about_the_response_time_unless_a_side_is_saturated(tmp_path: Path) -> None:
+    def pause(label: str, block: int, result: TrialResult) -> TrialResult:
+        assert result.summary is not None
+        throughput_rps = (109.0 if label == "sanic" else 100.0) + block / 10
+        return replace(result, summary=replace(result.summary, throughput_rps=throughput_rps))
+
+    study = SyntheticStudy(
+        duration_s=2.0, stacks=(FLASK, SANIC), loads=(ClosedLoad(20, has_pauses=True),), change=pause
+    )
+    findings = findings_of(tmp_path, study)
+    assert summarize(findings).startswith("With 20 connections, with pauses, Sanic takes 0.2")
+    assert "The users' pauses limit the throughput; users without pauses would" in printed(findings, 200)
+    (tmp_path / "saturated").mkdir()
+    saturated = findings_of(tmp_path / "saturated", replace(study, change=lambda _, __, result: result))
+    assert summarize(saturated).startswith("Sanic answers ")
+
+
+def test_a_trial_with_too_few_requests_for_a_median_tells_the_number(tmp_path: Path) -> None:
+    def few(_: str, __: int, result: TrialResult) -> TrialResult:
+        assert result.summary is not None
+        counts = replace(result.summary.requests, completed=150, ok=150)
+        return replace(result, summary=replace(result.summary, requests=counts))
+
+    text = " ".join(printed(findings_of(tmp_path, SyntheticStudy(duration_s=2.0, change=few))).split())
+    assert "p50 needs 200 requests in each trial: use a longer --duration." in text
+    assert "p99 needs" not in text
+
+
 def test_the_fastest_side_comes_first_and_each_ratio_has_a_bar_that_holds_it(tmp_path: Path) -> None:
     findings = findings_of(tmp_path, SyntheticStudy(duration_s=2.0, stacks=(FLASK, SANIC, NETTY)))
     text = printed(findings)
@@ -104,3 +132,12 @@ def test_the_answer_so_far_has_the_sentence_and_the_bars_of_throughput(tmp_path:
     assert "as many requests as Flask" in lines[0]
     assert [line.split(" ÷ ")[0].strip() for line in lines if "●" in line][-1] == "Flask (A/A)"
     assert sum("●" in line for line in lines) == 3
+
+
+def test_the_view_of_a_narrow_terminal_keeps_its_bars(tmp_path: Path) -> None:
+    long = replace(SANIC, title="A server whose name is much too long")
+    output = io.StringIO()
+    findings = findings_of(tmp_path, SyntheticStudy(duration_s=2.0, stacks=(FLASK, long)))
+    Console(file=output, width=60).print(render_so_far(findings))
+    # The bar has room for the line of the ratio 1.
+    assert "│" in next(line for line in output.getvalue().splitlines() if "●" in line)

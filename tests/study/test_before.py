@@ -81,7 +81,7 @@ def test_a_machine_with_enough_of_everything_lacks_nothing(study: Study) -> None
             "open files: found 2,064 files of the generator for 2,000 connections (hello, 2000 connections, 1 replica); "
             "expected at most 2,063 (ulimit -Hn)",
         ),
-        (replace(AMPLE, open_files=1024), "open files: found 2,000 connections to a process of flask-gunicorn"),
+        (replace(AMPLE, open_files=1024), "open files: found 2,000 connections to a process of Flask on gunicorn"),
         (replace(AMPLE, local_ports=1999), "ports: found 2,000 connections to one server"),
         (
             replace(AMPLE, memory_bytes=199_000_000),

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from weir.load_spec import LoadSpec
+from weir.load_spec import LoadSpec, read_flags
 from weir.model.errors import UsageError
-from weir.model.load import Think
+from weir.model.load import Think, Tls
+from weir.scenario import read_scenario
 from weir.stacks.manifest import Stack
 from weir.stacks.unmanaged import ExternalStack
 from weir.study.comparison import Side, choose_path, name_sides, parse_side, write_study
@@ -57,6 +58,42 @@ def test_a_word_that_is_neither_a_stack_nor_a_program_is_rejected_with_a_similar
     with pytest.raises(UsageError) as raised:
         parse_side("no-such-stack")
     assert raised.value.hint == "weir stacks list"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("http://127.0.0.1:99999/", "expected http://HOST[:PORT]/PATH with a port from 1 to 65535", "--help"),
+        ("http:///a", "expected http://HOST[:PORT]/PATH", "--help"),
+        (
+            "http://me:secret@127.0.0.1:8000/",
+            "found a name and a password in the URL of 127.0.0.1",
+            "-H 'Authorization",
+        ),
+        ("127.0.0.1:8000/items", "expected a URL that begins with http://", "http://127.0.0.1:8000/items"),
+        ("localhost", "expected a URL that begins with http://", "http://localhost"),
+        ("localhost:8000", "expected a URL that begins with http://", "http://localhost:8000"),
+        ("./serve {prot}", "found the unknown field {prot} in './serve {prot}', expected {host} or {port}", "--help"),
+        (" ", "found ' ', expected a command, a URL or a stack of weir", "--help"),
+    ],
+)
+def test_a_side_that_is_nearly_right_is_rejected_with_what_to_write(text: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_side(text)
+    assert message in raised.value.message
+    assert "secret" not in raised.value.message
+    assert hint in raised.value.hint
+
+
+def test_a_study_names_the_key_of_a_command_with_an_unknown_field() -> None:
+    content = tomllib.loads(
+        study_of([parse_side("./a"), parse_side("./b")], LoadSpec(urls=("http://a/",), duration_s=2.0)).text
+    )
+    content["server"]["a"]["command"] = "./a {prot}"
+    with pytest.raises(
+        UsageError, match=r"server\.a\.command: .*found the unknown field \{prot\}, expected \{host\} or"
+    ):
+        parse_study(Path("mine.toml"), "", content, "quick")
 
 
 def test_a_side_is_called_by_its_program_or_by_the_script_that_an_interpreter_runs() -> None:
@@ -117,6 +154,65 @@ def test_a_load_that_limits_the_throughput_ends_when_the_response_time_is_known(
     assert study_of(sides, spec).file.method.width_of == "throughput_rps"
     for limited in (replace(spec, rate_rps=100.0), replace(spec, users=5.0, think=Think(1.0, 1.0))):
         assert study_of(sides, limited).file.method.width_of == "response_time_us.p50"
+
+
+@pytest.mark.parametrize("script", [None, "sleep(1)", "http.get(url)"])
+def test_pauses_of_a_scenario_or_a_script_limit_the_throughput_too(tmp_path: Path, script: str | None) -> None:
+    sides, spec = [parse_side("./a"), parse_side("./b")], LoadSpec(urls=("http://server/",), duration_s=2.0)
+    tool = None
+    if script is None:
+        file = tmp_path / "scenario.toml"
+        file.write_text('[[steps]]\npath = "/"\nthink = { constant_s = 1 }\n')
+        spec = replace(spec, scenario=read_scenario(file), scenario_file=str(file))
+    else:
+        (tmp_path / "script.js").write_text(script)
+        tool = ("k6", str(tmp_path / "script.js"))
+    study = study_of(sides, spec, script=tool)
+    is_limited = script != "http.get(url)"
+    assert study.file.method.width_of == ("response_time_us.p50" if is_limited else "throughput_rps")
+    assert {one.cell.load.limits_throughput for one in study.cells(1)} == {is_limited}
+
+
+def test_the_client_certificate_is_that_of_the_command_line(tmp_path: Path) -> None:
+    for name in ("client.pem", "client.key"):
+        (tmp_path / name).write_text("-----BEGIN SOMETHING-----\n")
+    given = {"tls_certificate": str(tmp_path / "client.pem"), "tls_key": str(tmp_path / "client.key")}
+    spec = read_flags(("https://server/",), given)
+    cell = study_of([parse_side("./a"), parse_side("./b")], replace(spec, duration_s=2.0), scheme="https").cells(1)[0]
+    assert cell.tls == Tls(certificate=given["tls_certificate"], key=given["tls_key"])
+
+
+def test_a_certificate_is_relative_to_the_study_and_a_missing_one_is_named_by_its_key(tmp_path: Path) -> None:
+    text = write_study(
+        name_sides([parse_side("./a"), parse_side("./b")]), LoadSpec(urls=("https://server/",), duration_s=2.0),
+        workload=None, answer={}, warmups_s={"a": 1.0, "b": 1.0}, precision=0.05, budget_s=120.0, ready={},
+    )  # fmt: skip
+    content = tomllib.loads(text)
+    content["load"] |= {"tls_certificate": "client.pem", "tls_key": "client.key"}
+    study = parse_study(tmp_path / "mine.toml", "", content, "quick")
+    with pytest.raises(UsageError, match=r"load\.tls_certificate: found '.*client.pem', expected a readable file"):
+        study.cells(1)
+    for name in ("client.pem", "client.key"):
+        (tmp_path / name).write_text("-----BEGIN SOMETHING-----\n")
+    assert study.cells(1)[0].tls == Tls(certificate=str(tmp_path / "client.pem"), key=str(tmp_path / "client.key"))
+
+
+def test_messages_name_no_file_if_weir_has_written_the_study() -> None:
+    sides, no_process = name_sides([parse_side(URL), parse_side("./b")]), 2**22 + 1
+    text = write_study(
+        [replace(sides[0], pids=(no_process,)), sides[1]], LoadSpec(urls=("http://server/",), duration_s=2.0),
+        workload=None, answer={}, warmups_s=dict.fromkeys((one.name for one in sides), 1.0), precision=0.05,
+        budget_s=120.0, ready={},
+    )  # fmt: skip
+    for is_written_by_weir, place in ((True, ""), (False, "/x/mine.toml: ")):
+        path = Path("/x/mine.toml")
+        study = parse_study(path, text, tomllib.loads(text), "quick", is_written_by_weir=is_written_by_weir)
+        with pytest.raises(UsageError) as raised:
+            study.cells(1)
+        assert raised.value.message.startswith(f"{place}external.127-0-0-1-8001.pids: found {no_process}")
+        with pytest.raises(UsageError) as raised:
+            parse_study(path, text, {"schema": 2}, None, is_written_by_weir=is_written_by_weir)
+        assert raised.value.message == f"{place}schema: found 2, expected 1"
 
 
 def test_a_side_that_is_warm_sooner_is_warmed_up_for_less_long() -> None:

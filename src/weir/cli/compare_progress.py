@@ -93,4 +93,4 @@ class CompareProgress(RunObserver):
 
 def _name(planned: PlannedCell) -> str:
     """Returns the name of a side. The second copy of the first side has the suffix ' (A/A)'."""
-    return (planned.stack.title or planned.stack.label) + " (A/A)" * (planned.cell.arm == "aa")
+    return planned.name + " (A/A)" * (planned.cell.arm == "aa")

@@ -19,7 +19,9 @@ T = TypeVar("T")
 STUDY = Argument(metavar="STUDY", help="Name of a study of weir, or a study file NAME.toml.", autocompletion=studies)
 Run = Annotated[Path, Argument(metavar="RUN", help="Run folder or run file.")]
 Json = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
-JsonFile = Annotated[str | None, Option("--json", help="Write the result as JSON to this file (- is standard output).")]
+JsonFile = Annotated[
+    str | None, Option("--json", metavar="FILE", help="Write the result as JSON to FILE (- is standard output).")
+]
 Quiet = Annotated[bool, Option("-q", "--quiet", help="Print only the result, and no progress.")]
 Strict = Annotated[bool, Option("--strict", help="Exit with 4 if the result is not valid.")]
 Scale = Annotated[

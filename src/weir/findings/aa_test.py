@@ -41,9 +41,10 @@ def compare_copies(points: Sequence[PointCells], names: dict[int, str], *, indic
     spread = stats.rms_log_ratio(differences)
     assert spread.low is not None
     assert spread.high is not None
+    doubled = listed(list(dict.fromkeys(names[original.cell.id] for _, original in copies)))
     different = [found for found in comparisons if found.excludes_one]
     sentence = (
-        f"Two copies of the same stack differed by {spread.value * 100:.1f} % in {metric.title} within a block "
+        f"Two copies of {doubled} differed by {spread.value * 100:.1f} % in {metric.title} within a block "
         f"(95 % interval {spread.low * 100:.1f}–{spread.high * 100:.1f} %, {counted(spread.count, 'pair')})."
     )
     if comparisons:

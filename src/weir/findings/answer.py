@@ -6,14 +6,19 @@ from dataclasses import replace
 
 from weir.findings.compare import describe_basis, invert
 from weir.findings.formatting import counted, listed, ratio_text, significant
-from weir.findings.metrics import BY_KEY, P50, THROUGHPUT
+from weir.findings.metrics import BY_KEY, MEAN, P50, THROUGHPUT
 from weir.findings.point_types import Comparison, Point, StackFindings
 from weir.findings.types import Answer, OmittedTrial, Progress, SameServer, TrialCounts
-from weir.model.load import Load
+from weir.model.load import ClosedLoad, Load
 from weir.model.verdict import worst
 
 _MOST_SERVERS = 3
 """Maximum number of servers that the answer about generators mentions. Every server also has its own finding."""
+
+_WHY_RESPONSE_TIME = {
+    "rate_rps": "The rate limits the throughput; a load without a rate would compare the highest throughputs.",
+    "connections": "The users' pauses limit the throughput; users without pauses would compare the highest throughputs.",
+}
 
 
 def build_answer(
@@ -36,7 +41,7 @@ def build_answer(
         )
         tail = f" {start} {trials.tried:,} of {trials.planned:,} trials."
     if trials.used == 0:
-        would_change = "A run with a valid trial of each stack would give an answer."
+        would_change = "A run with a valid trial of each server would give an answer."
         return Answer(_nothing(trials, omitted) + tail, "invalid", (), indicative, (), would_change)
     of_generators = _of_generators(generators, tail)
     if of_generators is not None:
@@ -45,7 +50,8 @@ def build_answer(
         if measured := _measured(point.comparisons, point.answer_metric):
             told = _sort_for_sentence(measured)
             sentence = point.where + point.sentence + _describe_other_points(points, told) + tail
-            return _answer_from(sentence, told, told[0].would_change)
+            why = "" if point.answer_metric == THROUGHPUT else f"{_WHY_RESPONSE_TIME[point.axis]} "
+            return _answer_from(sentence, told, why + told[0].would_change)
     for point in points:
         if any(stack.evidence.used for stack in point.stacks):
             sentence = point.sentence + tail
@@ -53,7 +59,7 @@ def build_answer(
                 return Answer(
                     sentence, "valid", (), indicative, (), "A second stack in the study would allow a comparison."
                 )
-            would_change = "A block with valid trials of the baseline and another stack would allow a comparison."
+            would_change = "A block with valid trials of the first server and another server would allow a comparison."
             return Answer(sentence, "invalid", (), indicative, (), would_change)
     raise AssertionError("found no point with a trial that counts, expected a point for each such trial")
 
@@ -107,10 +113,24 @@ def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) 
     return f" Over {len(ratios)} points this ratio lies between {low} ({at_least}) and {high} ({at_most})."
 
 
-def choose_answer_metric(load: Load, comparisons: Sequence[Comparison]) -> str:
+def choose_answer_metric(load: Load, stacks: Sequence[StackFindings], comparisons: Sequence[Comparison]) -> str:
     """Returns the metric of the answer at a point: see `Point.answer_metric`."""
+    if not load.limits_throughput or not _measured(comparisons, P50):
+        return THROUGHPUT
     differ = any(found.outcome in ("more", "less") for found in _measured(comparisons))
-    return P50 if load.limits_throughput and not differ and _measured(comparisons, P50) else THROUGHPUT
+    return THROUGHPUT if differ and not _users_mostly_pause(load, stacks) else P50
+
+
+def _users_mostly_pause(load: Load, stacks: Sequence[StackFindings]) -> bool:
+    """Returns whether users of a closed loop wait for responses less than half of the time, with each stack. Their mean
+    number is throughput × mean response time (Little's law). A faster server then changes the throughput only a little."""
+    if not isinstance(load, ClosedLoad) or isinstance(load.users, tuple):
+        return False
+    measured = [(stack.measure(THROUGHPUT).value, stack.measure(MEAN).value) for stack in stacks]
+    waiting = [
+        rate_rps * mean_us / 1e6 for rate_rps, mean_us in measured if rate_rps is not None and mean_us is not None
+    ]
+    return bool(waiting) and max(waiting) < load.users / 2
 
 
 def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Comparison], metric: str) -> str:
@@ -120,19 +140,19 @@ def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Compar
         told = _sort_for_sentence(measured)
         sentence = told[0].sentence if len(told) == 1 else _several(told)
         if missing:
-            both = f"{'this stack' if len(missing) == 1 else 'one of these stacks'} and the baseline"
+            both = f"{'this server' if len(missing) == 1 else 'one of these servers'} and the baseline"
             sentence += f" {listed(missing)}: not measured yet (no block has a usable trial of {both})."
         return sentence
     main = _main(stacks)
     seen = [stack for stack in main if stack.evidence.used]
     if not seen:
-        return "Not measured yet: no stack has a usable trial at this point."
+        return "Not measured yet: no server has a usable trial at this point."
     rates = listed([_rate(stack) for stack in seen])
     if len(main) == 1:
         return f"{rates}. There is no other stack for a comparison."
     unseen = [stack.name for stack in main if not stack.evidence.used]
     why = f"no usable trial of {listed(unseen)}" if unseen else "no block has a usable trial of both"
-    return f"The stacks cannot be compared: {why}. {rates}."
+    return f"The servers cannot be compared: {why}. {rates}."
 
 
 def _measured(comparisons: Sequence[Comparison], metric: str = THROUGHPUT) -> list[Comparison]:

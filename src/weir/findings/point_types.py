@@ -234,8 +234,8 @@ class Point:
     stacks: tuple[StackFindings, ...]
     comparisons: tuple[Comparison, ...]
     answer_metric: str
-    """The metric of the answer: throughput. If the load limits the throughput, and the throughputs do not differ: the
-    median response time."""
+    """The metric of the answer: throughput. If the load limits the throughput: the median response time, unless the
+    throughputs differ because a stack is saturated."""
     published: tuple[Published, ...]
     sentence: str
     work: WorkComparison | None = None

@@ -228,7 +228,7 @@ def _describe_point(
 ) -> Point:
     work = compare_work(stacks)
     comparisons = downgrade_comparisons(comparisons, work)
-    metric = choose_answer_metric(group.load, comparisons)
+    metric = choose_answer_metric(group.load, stacks, comparisons)
     return Point(
         workload=group.workload,
         load=group.load.label,

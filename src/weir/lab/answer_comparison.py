@@ -91,7 +91,7 @@ def check_sides(
     with pin_to_cpus(placement.control), Host() as host, Services(host, on_step) as services:
         for label, planned in cells.items():
             stack = planned.stack
-            on_step(f"{'starting' if isinstance(stack, Stack) else 'checking'} {stack.title or label}")
+            on_step(f"{'starting' if isinstance(stack, Stack) else 'checking'} {planned.name}")
             built = build(host, stack) if isinstance(stack, Stack) else None
             placed = planned.restrict_placement(placement)
             with services.running_with_stack(
@@ -109,9 +109,9 @@ def check_sides(
 
 
 def _ask(planned: PlannedCell, request: Request) -> SideAnswer:
-    title = planned.stack.title or planned.stack.label
+    title = planned.name
     try:
-        answers = [send_request(request, timeout_s=planned.load.timeout_s) for _ in range(_ASKED)]
+        answers = [send_request(request, timeout_s=planned.load.timeout_s, tls=planned.tls) for _ in range(_ASKED)]
     except (OSError, http.client.HTTPException) as error:
         why = str(error) or type(error).__name__
         raise TargetError(f"{title}: {request.method} {request.target}: no response: {why}") from None
@@ -124,14 +124,15 @@ def find_difference(answers: Sequence[SideAnswer]) -> str | None:
     first, *others = answers
     for other in others:
         if other.status != first.status:
-            found = [f"{one.title} responds with {one.status} {_shorten(one.body)}" for one in (first, other)]
+            found = [f"{one.title} responds with {one.status} {show_body(one.body)}" for one in (first, other)]
             return ", ".join(found)
         if first.is_constant and other.is_constant and first.value != other.value:
-            return f"{first.title} responds with {_shorten(first.body)}, {other.title} with {_shorten(other.body)}"
+            return f"{first.title} responds with {show_body(first.body)}, {other.title} with {show_body(other.body)}"
     return None
 
 
-def _shorten(body: bytes) -> str:
+def show_body(body: bytes) -> str:
+    """Returns the beginning of a body for a message."""
     text = body.decode("utf-8", "replace")
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…") + (
         f" ({len(body):,} bytes)" if len(text) > _SHOWN else ""
@@ -143,7 +144,7 @@ def _warm_up(
 ) -> tuple[float, float]:
     """Loads a side for `wanted_s` seconds; None: until its throughput is steady, for 1 s to 10 s. Returns the duration
     and the throughput. Raises TargetError without a response."""
-    title = planned.stack.title or planned.stack.label
+    title = planned.name
     length_s = _MAX_WARMUP_S if wanted_s is None else wanted_s
     plan = planned.plan(request, targets=(), duration_s=length_s, interval_s=_WARMUP_INTERVAL_S, cpus=cpus)
     stop = StopSwitch()

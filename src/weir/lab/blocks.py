@@ -28,7 +28,7 @@ def find_time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]
     if budget_s is None or budget_s >= block_s:
         return []
     return [
-        f"{study.path}: method.budget_s: found {budget_s:g}, expected at least {math.ceil(block_s)}: "
+        f"{study.place}method.budget_s: found {budget_s:g}, expected at least {math.ceil(block_s)}: "
         f"one block of {len(cells)} trials takes that long"
     ]
 
@@ -97,7 +97,7 @@ class _StoppingRule:
         self._study, self._method = run.study, run.study.file.method
         self._observer, self._extra_blocks = run.observer, run.controls.extra_blocks
         self._writer = writer
-        self._labels = {planned.cell.id: planned.stack.title or planned.stack.label for planned in cells}
+        self._labels = {planned.cell.id: planned.name for planned in cells}
         self._cells = len(cells)
         self._block_s = sum(planned.trial_s for planned in cells)
         by_id = {planned.cell.id: planned.trial_s for planned in cells}

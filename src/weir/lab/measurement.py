@@ -147,7 +147,7 @@ def _watch_for_steady_state(trial: TrialContext, stop: StopSwitch) -> SteadyWatc
 
 def _window(trial: TrialContext, watch: SteadyWatch, end: LoadEnd, *, has_ended: bool) -> MeasurementWindow:
     if has_ended:
-        why = "the stack ended during the load"
+        why = "the server ended during the load"
     elif trial.planned.script:
         why = "the script of another tool decides the load"
     elif trial.generator != WEIR:

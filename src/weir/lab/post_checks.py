@@ -42,7 +42,8 @@ def check_after_load(
         check.unexpected_work = tuple(find_unexpected_work(workload.work, check.work))
         check.discrepancies = find_discrepancies(workload.invariant, before.values, services.values(workload), load)
         for base_url in running.base_urls:
-            check_answers(workload, base_url, trial.inputs, path=path, timeout_s=timeout_s)
+            tls = trial.planned.tls
+            check_answers(workload, base_url, trial.inputs, path=path, timeout_s=timeout_s, tls=tls)
     except TargetError as error:
         check.wrong = error.message
     return check

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from weir.host import Ended, Host, Started
 from weir.model.errors import NotWrittenError, TargetError
+from weir.model.load import Tls
 from weir.model.run_types import Placement
 from weir.observe.jvm import add_pause_log, build_pause_log_path, find_pause_logs, is_shared_by_jvms
 from weir.observe.listening_ports import find_listening_ports
@@ -140,7 +141,7 @@ def running_stack(
             own_port = port if name == APP else 0
             started[name] = _start(host, built, planned, name, placement, log, known, own_port, watch_writes)
         processes, base_urls = zip(*started.values(), strict=True)
-        _wait_until_all_ready(host, built.stack, started, logs)
+        _wait_until_all_ready(host, built.stack, started, logs, planned.tls)
         ready_at = time.monotonic()
         runtime = detect_runtime(processes[0].pid)
         with nullcontext(base_urls) if front is None else front(base_urls) as asked:
@@ -148,7 +149,7 @@ def running_stack(
             path, timeout_s = built.stack.find_path(planned.workload.id), planned.load.timeout_s
             for base_url, log in [*zip(base_urls, logs, strict=True), *in_front]:
                 with _add_log_to_errors(built.stack, log):
-                    check(planned.workload, base_url, inputs, path=path, timeout_s=timeout_s)
+                    check(planned.workload, base_url, inputs, path=path, timeout_s=timeout_s, tls=planned.tls)
             pids, check_s = tuple(process.pid for process in processes), time.monotonic() - ready_at
             running = RunningStack(tuple(asked), pids, ready_at - begun, check_s, runtime)
             yield running
@@ -159,7 +160,7 @@ def running_stack(
 
 
 def _wait_until_all_ready(
-    host: Host, stack: Stack, started: Mapping[str, tuple[Started, str]], logs: Sequence[Path]
+    host: Host, stack: Stack, started: Mapping[str, tuple[Started, str]], logs: Sequence[Path], tls: Tls | None
 ) -> None:
     ready = stack.manifest.run.ready
     for (name, (process, base_url)), log in zip(started.items(), logs, strict=True):
@@ -168,7 +169,14 @@ def _wait_until_all_ready(
             # The user's own command is ready at its first response; weir checks the response's content later.
             below = 600 if stack.in_place else 500
             try:
-                wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, status_below=below, why_dead=why_dead)
+                wait_until_ready(
+                    base_url,
+                    ready.path,
+                    timeout_s=ready.timeout_s,
+                    status_below=below,
+                    why_dead=why_dead,
+                    tls=tls,
+                )
             except TargetError as error:
                 has_ended = host.ended(name) is not None
                 if stack.in_place and not has_ended and (hint := _explain_other_port(process.pid, base_url)):
@@ -254,15 +262,18 @@ def _check_external(
 ) -> RunningStack:
     def why_dead() -> str | None:
         gone = stack.find_ended_pids()
-        return f"process {gone[0]} of external.{stack.id}.pids has ended" if gone else None
+        return f"the process {gone[0]} has ended" if gone else None
 
     begun = time.monotonic()
     try:
-        wait_until_ready(stack.url, "/", timeout_s=_EXTERNAL_READY_S, why_dead=why_dead)
-        check(planned.workload, stack.url, inputs, path=None, timeout_s=planned.load.timeout_s)
+        # The check of the workload's own path judges the status.
+        wait_until_ready(
+            stack.url, "/", timeout_s=_EXTERNAL_READY_S, status_below=600, why_dead=why_dead, tls=planned.tls
+        )
+        check(planned.workload, stack.url, inputs, path=None, timeout_s=planned.load.timeout_s, tls=planned.tls)
     except TargetError as error:
         hint = error.hint or f"weir load {stack.url}/"
-        raise TargetError(f"{stack.label} at {stack.url}: {error.message}", hint=hint) from None
+        raise TargetError(f"{stack.title} at {stack.url}: {error.message}", hint=hint) from None
     return RunningStack((stack.url,), stack.pids, None, time.monotonic() - begun)
 
 

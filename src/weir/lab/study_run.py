@@ -258,7 +258,7 @@ def _place_for_agents(placement: Placement, study: Study, source: LoadSource) ->
         "matrix.generators": any(planned.cell.generator != WEIR for planned in study.cells(len(placement.stack))),
     }
     if found := [key for key, is_asked in cannot.items() if is_asked]:
-        text = f"{study.path}: {found[0]}: found together with --cluster, expected loads from this machine"
+        text = f"{study.place}{found[0]}: found together with --cluster, expected loads from this machine"
         raise UsageError(text, hint="omit --cluster")
     threads = source.threads or (len(placement.load),) * len(source.agents)
     return replace(placement, advertised_address=source.address, agent_threads=threads)

@@ -115,7 +115,7 @@ def _find_dropped_processes(logs: Mapping[str, Path], processes: int, failures: 
             validity: Validity = "suspect" if failures == "reject" else "valid"
             fact = f"{name} sent no requests to {len(addresses)} of {processes} processes for a while"
             cause = "a process refused a connection, or closed a connection while a request arrived"
-            next_step = f"read the log of {name}; its keepalive_timeout must be shorter than the stack's"
+            next_step = f"read the log of {name}; its keepalive_timeout must be shorter than the server's"
             yield Reason("left out", validity, fact, cause=cause, next_step=next_step)
 
 
@@ -127,5 +127,5 @@ def _judge_ends(stopped: RunningStack) -> Iterator[Reason]:
             fact = f"{ended.name} ended {ended.how}"
             yield Reason("memory limit", "invalid", fact, next_step="choose a higher limit in cpus.memory")
         for problem in find_exit_problems(ended):
-            next_step = "let the stack end all its processes on SIGTERM"
+            next_step = "let the server end all its processes on SIGTERM"
             yield Reason("stop", "valid", f"{ended.name}: {problem}", next_step=next_step)

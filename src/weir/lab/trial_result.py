@@ -83,7 +83,7 @@ def _verdict(
         pipeline=planned.load.pipeline,
     )
     facts = Facts(
-        stack=planned.stack.label,
+        stack="" if isinstance(planned.stack, ExternalStack) or planned.stack.in_place else planned.stack.label,
         load=load,
         window=measured.window,
         throughput_rps=used.throughput_rps,
@@ -94,6 +94,7 @@ def _verdict(
         service_ended=measured.service_ended,
         after=measured.after,
         cut_short_s=measured.cut_short_s,
+        script_ended_s=load.duration_s if planned.script and measured.end.stopped == "complete" else None,
         # Without keep-alive the lag includes the connect time.
         lag_p99_us=load.schedule_lag_us.p99 if planned.load.keep_alive else None,
         resources=resources,

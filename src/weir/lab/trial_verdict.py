@@ -27,6 +27,8 @@ STEAL_SHARE = 0.02
 """Maximum share of the stack's CPU time that the hypervisor may take."""
 RETRANSMIT_SHARE = 0.001
 """Maximum TCP retransmissions per request. Each retransmission adds 200 ms or more to a response time."""
+MIN_SCRIPT_S = 0.3
+"""Minimum length of a load that ends with its script. Some scripts end after one request of each user."""
 COUNT_SHARE = 0.01
 """Maximum difference between the request counts of generator and kernel, beyond two requests per connection."""
 
@@ -44,10 +46,11 @@ _ADVICE: Mapping[str, tuple[str, str]] = {
     "stack ended": ("", _READ_LOG),
     SERVICE_ENDED: ("", _READ_LOG),
     "cut short": ("", "find out who sends signals to weir's processes"),
-    "wrong after the load": ("the load has damaged the stack's state or its data", _READ_LOG),
+    "wrong after the load": ("the load has damaged the server's state or its data", _READ_LOG),
+    "short script": ("the script has few loops", "write more loops into the script, or a duration"),
     "work": (
-        "the stack sends more or fewer statements to its database than the workload needs",
-        "correct the stack before comparing it",
+        "the server sends more or fewer statements to its database than the workload needs",
+        "correct the server before you compare it",
     ),
     "counts": ("the generator counts responses that did not arrive, or omits responses (errors, ramp)", ""),
     "schedule lag": (
@@ -66,8 +69,8 @@ _ADVICE: Mapping[str, tuple[str, str]] = {
         "nstat -az TcpRetransSegs",
     ),
     "listen queue": (
-        "the stack accepts connections too slowly, or its backlog is too short; each client retries after a second",
-        "choose a larger backlog for the stack; see also: sysctl net.core.somaxconn",
+        "the server accepts connections too slowly, or its backlog is too short; each client retries after a second",
+        "choose a larger backlog for the server; see also: sysctl net.core.somaxconn",
     ),
 }
 """Probable cause and next step for each kind of reason, except for kinds whose cause or next step varies."""
@@ -78,6 +81,7 @@ class Facts:
     """Inputs of a verdict. None means unknown, and causes no reason. A field's text can give None another meaning."""
 
     stack: str
+    """Label of the stack; empty for a server without a manifest, which `weir stacks check` does not know."""
     load: LoadSummary
     """Summary of the whole load, with the generator's CPU use and the generator's own verdict."""
     window: MeasurementWindow | None = None
@@ -106,6 +110,8 @@ class Facts:
     """Name of the generator if it is not weir's engine."""
     requests_in_kernel: int | None = None
     """Number of requests in the packet capture; None if the capture is incomplete."""
+    script_ended_s: float | None = None
+    """Length of the load if the user's script ended the load; None without a script, or if weir ended the script."""
     not_tapped: str = ""
     """Reason why the packet capture failed; empty if no capture failed."""
 
@@ -123,9 +129,12 @@ def _find_failures(facts: Facts) -> Iterator[Reason]:
     """Yields a reason for each failure of the stack and of its services, during and after the load."""
     rejected: Validity = "invalid" if facts.failures == "reject" else "suspect"
     if facts.stack_ended is not None:
-        yield _advise("stack ended", rejected, f"the stack ended {facts.stack_ended} during the load")
+        yield _advise("stack ended", rejected, f"the server ended {facts.stack_ended} during the load")
     if facts.service_ended is not None:
         yield _advise(SERVICE_ENDED, "invalid", f"the service {facts.service_ended} during the load")
+    if facts.script_ended_s is not None and facts.script_ended_s < MIN_SCRIPT_S:
+        fact = f"the script ended after {facts.load.requests.completed:,} responses and {facts.script_ended_s:.2g} s"
+        yield _advise("short script", "invalid", fact, f"limit {MIN_SCRIPT_S:g} s")
     if facts.cut_short_s is not None:
         yield _advise("cut short", "invalid", f"another process ended the generator after {facts.cut_short_s:.1f} s")
     if facts.load.requests.failed:
@@ -136,7 +145,7 @@ def _find_failures(facts: Facts) -> Iterator[Reason]:
     if after.discrepancies:
         text = f"the workload's invariant does not hold: {'; '.join(after.discrepancies)}"
         if facts.invariant == "reject":
-            cause = "the stack loses or repeats work under concurrent requests"
+            cause = "the server loses or repeats work under concurrent requests"
             yield Reason("invariant", "invalid", text, "only correct results count", cause)
         else:
             yield Reason("invariant", "valid", text)
@@ -152,10 +161,11 @@ def _judge_failed_requests(facts: Facts) -> Reason:
         share = f"{failed / intended:.2%}" if intended else "0 %"
         return Reason("failed requests", "valid", f"{fact}, {share}: this study measures failures")
     if errors.check == failed:
-        cause, step = "the stack sends wrong responses under load", f"weir stacks check {facts.stack}"
+        cause = "the server sends wrong responses under load"
+        step = f"weir stacks check {facts.stack}" if facts.stack else _READ_LOG
     else:
-        cause = "the stack is overloaded, or its settings limit connections"
-        step = f'{_READ_LOG}; set failures = "measure" if the study measures failures'
+        cause = "the server is overloaded, or its settings limit connections"
+        step = f'{_READ_LOG}; in a study of overload, set failures = "measure"'
     return Reason("failed requests", "invalid", fact, "only error-free trials count", cause, step)
 
 
@@ -218,10 +228,10 @@ def _find_disturbances(facts: Facts) -> Iterator[Reason]:
         else:
             yield _advise("no samples", "suspect", fact)
     elif resources.steal_fraction is not None and resources.steal_fraction > STEAL_SHARE:
-        fact = f"the hypervisor took {resources.steal_fraction:.1%} of the stack's CPU time"
+        fact = f"the hypervisor took {resources.steal_fraction:.1%} of the server's CPU time"
         yield _advise("steal", "suspect", fact, f"limit {STEAL_SHARE:.0%}")
     if facts.load_shares_stack_cpu:
-        yield _advise("shared CPU", "suspect", "the generator and the stack share a CPU")
+        yield _advise("shared CPU", "suspect", "the generator and the server share a CPU")
     window, completed = facts.window, facts.load.requests.completed
     if window is not None and window.steady is False:
         fact = f"no steady state{', though the load was extended' if window.extended else ''}"

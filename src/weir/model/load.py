@@ -87,11 +87,13 @@ class ClosedLoad:
     """Number of requests after which a user leaves."""
     pace_s: float | None = None
     """Minimum time from the intended start of a user's request to the intended start of the user's next request."""
+    has_pauses: bool = field(default=False, compare=False)
+    """Whether a scenario or a script contains pauses. Users with pauses in their requests still form the same load."""
 
     @property
     def limits_throughput(self) -> bool:
         """Whether pauses limit the throughput, so that a faster server may show the same throughput."""
-        return self.think is not None or self.pace_s is not None
+        return self.think is not None or self.pace_s is not None or self.has_pauses
 
     @property
     def connections(self) -> int:
@@ -109,6 +111,7 @@ class ClosedLoad:
         parts += [] if self.requests_per_user is None else [f"{self.requests_per_user} requests each"]
         parts += [] if self.think is None else [f"thinking {self.think.label}"]
         parts += [] if self.pace_s is None else [f"one in {self.pace_s:g} s each"]
+        parts += ["with pauses"] if self.has_pauses else []
         return ", ".join(parts)
 
     def to_plan(self) -> dict[str, Any]:
@@ -221,14 +224,20 @@ def _profile_to_plan(profile: Profile) -> Any:
     return [list(point) for point in profile] if isinstance(profile, tuple) else profile
 
 
+def store_load(load: Load) -> dict[str, Any]:
+    """Returns the load as in the engine's plan. Adds `pauses` if the users' requests contain pauses."""
+    return load.to_plan() | ({"pauses": True} if isinstance(load, ClosedLoad) and load.has_pauses else {})
+
+
 def load_from_plan(value: dict[str, Any]) -> Load:
-    """Returns the load for the key `load` of a plan. Inverse of `to_plan`."""
+    """Returns the load for the key `load` of a plan. Inverse of `to_plan` and of `store_load`."""
     match value:
         case {"closed": {"connections": connections}}:
-            return ClosedLoad(int(connections))
+            return ClosedLoad(int(connections), has_pauses=value.get("pauses", False))
         case {"closed": dict(closed)}:
             users, think = _profile_from_plan(closed["users"]), _think_from_plan(closed.get("think"))
-            return ClosedLoad(users, think, closed.get("loops"), closed.get("pace_s"))
+            pauses = value.get("pauses", False)
+            return ClosedLoad(users, think, closed.get("loops"), closed.get("pace_s"), has_pauses=pauses)
         case {"open": dict(opened)}:
             found = opened.get("session")
             session = None if found is None else Session(found["requests"], _think_from_plan(found.get("think")))

@@ -132,7 +132,7 @@ def render_so_far(run: RunFindings) -> RenderableType:
     wanted = [_TITLES[point.answer_metric] for point in findings.points[:1]]
     lines = [line for line in list_ratios(findings) if line.metric in wanted]
     scale = _choose_scale([line.comparison for line in lines])
-    table = _table(Column("", no_wrap=True), Column("", justify="right", no_wrap=True), "")
+    table = _table("", Column("", justify="right", no_wrap=True), "")
     for line in lines:
         name = f"{line.side} ÷ {line.comparison.against_name}"
         table.add_row(f"  {name}", line.text, _Bar(line.comparison, scale))
@@ -147,9 +147,12 @@ def list_notes(findings: RunFindings) -> Iterator[str]:
         held_back.setdefault(limit, []).append(one.name)
     for limit, names in held_back.items():
         yield f"{listed(names)}: {limit}."
-    sides = [side for point in findings.points[:1] for side in _rank(point)]
-    if names := [side.name for side in sides if side.evidence.used and side.measure(P99).value is None]:
-        yield f"{listed(names)}: p99 needs {SAMPLES_BEYOND * 100:,} requests: use a longer --duration."
+    ratios = [one for point in findings.points[:1] for one in point.comparisons]
+    measured = {one.label for one in ratios if one.metric == THROUGHPUT and one.ratio is not None}
+    for metric, requests in ((P50, SAMPLES_BEYOND * 2), (P99, SAMPLES_BEYOND * 100)):
+        if any(one.metric == metric and one.ratio is None and one.label in measured for one in ratios):
+            yield f"{_TITLES[metric]} needs {requests:,} requests in each trial: use a longer --duration."
+            break
     copies = findings.identical_copies
     if copies is not None and copies.sentence:
         yield f"Noise: {copies.sentence}"

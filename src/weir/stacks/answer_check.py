@@ -9,7 +9,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from weir.model.errors import TargetError
-from weir.model.load import Request
+from weir.model.load import Request, Tls
 from weir.stacks.readiness import send_request
 from weir.stacks.workload import Workload
 
@@ -27,7 +27,14 @@ class CheckAnswers(Protocol):
     """Function that checks a server's responses. Raises TargetError for a wrong or missing response."""
 
     def __call__(
-        self, workload: Workload, base_url: str, inputs: random.Random, *, path: str | None, timeout_s: float
+        self,
+        workload: Workload,
+        base_url: str,
+        inputs: random.Random,
+        *,
+        path: str | None,
+        timeout_s: float,
+        tls: Tls | None = None,
     ) -> None: ...
 
 
@@ -42,28 +49,29 @@ def check_answers(
     *,
     path: str | None,
     timeout_s: float,
+    tls: Tls | None = None,
     times: int = CHECKED_REQUESTS,
 ) -> None:
     """Sends requests with random inputs and checks every response. If the first response is slow, sends all other
     requests at the same time. Raises WrongAnswerError for a wrong response, and TargetError for a missing response."""
     first, *others = [workload.draw(base_url, inputs, path=path) for _ in range(times)]
     began = time.monotonic()
-    _check_answer(workload, first, path=path, timeout_s=timeout_s)
+    _check_answer(workload, first, path=path, timeout_s=timeout_s, tls=tls)
     if not others or time.monotonic() - began < _LONG_S:
         for request in others:
-            _check_answer(workload, request, path=path, timeout_s=timeout_s)
+            _check_answer(workload, request, path=path, timeout_s=timeout_s, tls=tls)
         return
     # The timeout is longer, because a server with one thread handles these requests one after another.
-    check = partial(_check_answer, workload, path=path, timeout_s=timeout_s * len(others))
+    check = partial(_check_answer, workload, path=path, timeout_s=timeout_s * len(others), tls=tls)
     with ThreadPoolExecutor(len(others)) as pool:
         for _ in pool.map(check, others):
             pass
 
 
-def _check_answer(workload: Workload, request: Request, *, path: str | None, timeout_s: float) -> None:
+def _check_answer(workload: Workload, request: Request, *, path: str | None, timeout_s: float, tls: Tls | None) -> None:
     asked = f"workload {workload.id}: {request.method} {urlsplit(request.target).path}"
     try:
-        status, body = send_request(request, timeout_s=timeout_s)
+        status, body = send_request(request, timeout_s=timeout_s, tls=tls)
     except (OSError, http.client.HTTPException) as error:
         raise TargetError(f"{asked}: no response within {timeout_s:g} s: {error or type(error).__name__}") from None
     wrong = workload.why_wrong(request, status, body, path=path)
@@ -72,11 +80,17 @@ def _check_answer(workload: Workload, request: Request, *, path: str | None, tim
 
 
 def check_many_answers(
-    workload: Workload, base_url: str, inputs: random.Random, *, path: str | None, timeout_s: float
+    workload: Workload,
+    base_url: str,
+    inputs: random.Random,
+    *,
+    path: str | None,
+    timeout_s: float,
+    tls: Tls | None = None,
 ) -> None:
     """Sends many requests with random inputs and checks every response, to find rare errors. Stops after a second."""
     until = time.monotonic() + _MANY_S
     for _ in range(_MANY_REQUESTS):
-        check_answers(workload, base_url, inputs, path=path, timeout_s=timeout_s, times=1)
+        check_answers(workload, base_url, inputs, path=path, timeout_s=timeout_s, tls=tls, times=1)
         if time.monotonic() > until:
             return

@@ -43,10 +43,14 @@ Needs = Annotated[list[str], AfterValidator(_check_needs)]
 """Required tools, some with a minimum version. Examples: `mvn`, `java>=17`."""
 
 
+def find_unknown_field(text: str, known: frozenset[str]) -> str | None:
+    """Returns the first field `{name}` of a text whose name is not known; None if there is no such field."""
+    return next((f"{{{name}}}" for name in _FIELD.findall(text) if name not in known), None)
+
+
 def _check_fields(text: str, known: frozenset[str]) -> str:
-    for name in _FIELD.findall(text):
-        if name not in known:
-            raise ValueError(f"found the unknown field '{{{name}}}', expected one of: {', '.join(sorted(known))}")
+    if (field := find_unknown_field(text, known)) is not None:
+        raise ValueError(f"found the unknown field '{field}', expected one of: {', '.join(sorted(known))}")
     return text
 
 

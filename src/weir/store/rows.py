@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 from pydantic import PlainSerializer, PlainValidator
 
-from weir.model.load import Load, load_from_plan
+from weir.model.load import Load, load_from_plan, store_load
 from weir.model.records import ErrorCounts, IntervalQuantiles, Validity
 from weir.model.run_types import Cell, RunInfo, Trial, TrialEvent, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_AsPlan = Annotated[Load, PlainValidator(load_from_plan), PlainSerializer(lambda load: load.to_plan())]
+_AsPlan = Annotated[Load, PlainValidator(load_from_plan), PlainSerializer(store_load)]
 RUN = Codec(get_type_hints(RunInfo))
 CELL = Codec(get_type_hints(Cell) | {"load": _AsPlan})
 # A verdict has two columns, validity and reasons, because queries select trials by validity. Histograms have a table.

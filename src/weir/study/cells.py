@@ -13,11 +13,13 @@ from typing import Any
 from urllib.parse import urljoin
 
 from weir.generators.registry import get_tool
+from weir.generators.scripted.script_settings import has_pauses
 from weir.generators.scripted.tools import SCRIPT_TOOLS
-from weir.load_spec import KEY_NAMES, LoadSpec
-from weir.model.errors import UsageError
-from weir.model.load import LoadPlan, Request
+from weir.load_spec import KEY_NAMES, PEM_SETTINGS, LoadSpec
+from weir.model.errors import InvalidValueError, UsageError
+from weir.model.load import ClosedLoad, LoadPlan, Request, Tls
 from weir.model.run_types import GENERATOR, WEIR, Arm, Cell, Placement
+from weir.parsing import parse_pem_path
 from weir.scenario import parse_scenario, read_scenario
 from weir.services.manifest import read_service
 from weir.stacks.manifest import Needed, Stack, list_manifest_files, read_stack
@@ -27,7 +29,7 @@ from weir.study.cell_bounds import find_upper_bounds
 from weir.study.file import Method, StudyFile
 from weir.study.load import LoadTable
 from weir.study.matrix import DEFAULT_VARIANT
-from weir.toml_file import list_data_files, validate
+from weir.toml_file import list_data_files, name_place, validate
 
 ASSUMED_OVERHEAD_S = 1.5
 """Assumed seconds to start, check and stop a stack. Flask takes 0.5 s, Sanic 1.2 s, and a JVM 2 to 3 s."""
@@ -73,6 +75,15 @@ class PlannedCell:
         """Maximum additional seconds for a load that has not reached a steady state."""
         return self.duration_s if self.method.extension_s is None else self.method.extension_s
 
+    @property
+    def name(self) -> str:
+        """Returns the title of the stack, or its label if it has no title."""
+        return self.stack.title or self.stack.label
+
+    @property
+    def tls(self) -> Tls | None:
+        return self.load.to_tls(KEY_NAMES)
+
     def request(self, base_url: str) -> Request:
         """Returns the request that the load sends to a process of the stack. The request is the same in every trial."""
         path = self.stack.find_path(self.workload.id)
@@ -112,31 +123,40 @@ class PlannedCell:
             expected_status=None if has_steps else (self.workload.answer.status,),
             targets=targets,
             script=self.script,
-            tls=self.load.to_tls(KEY_NAMES) if request.target.startswith("https:") else None,
+            tls=self.tls if request.target.startswith("https:") else None,
             **self.load.plan_options | own,
         )
 
 
 def plan_cells(
-    file: StudyFile, path: Path, stack_cpus: int, *, omitted_stacks: Set[str], omitted_generators: Set[str]
+    file: StudyFile,
+    path: Path,
+    shown_path: Path | None,
+    stack_cpus: int,
+    *,
+    omitted_stacks: Set[str],
+    omitted_generators: Set[str],
 ) -> list[PlannedCell]:
     """Returns the cells of the matrix, and the cells of the stack that runs twice. Paths of scenarios are relative to
-    the study file `path`. `stack_cpus` is the default number of CPUs of a stack. Raises UsageError for unknown names,
-    contradictory keys, overrides without a matching cell, and loads that a generator does not support."""
+    the study file `path`. Messages show `shown_path`. `stack_cpus` is the default number of CPUs of a stack. Raises
+    UsageError for unknown names, contradictory keys, overrides without a matching cell, and loads that a generator does
+    not support."""
     try:
-        cells = _CellPlanner(file, path, stack_cpus).cells()
+        cells = _CellPlanner(file, path, shown_path, stack_cpus).cells()
         kept = [one for one in cells if one.stack.label not in omitted_stacks]
         return number_cells(one for one in kept if one.cell.generator not in omitted_generators)
     except UsageError as error:
-        if error.message.startswith(str(path)):
+        place = name_place(shown_path)
+        if error.message.startswith(place):
             raise
-        raise UsageError(f"{path}: {error.message}", hint=error.hint) from None
+        raise UsageError(f"{place}{error.message}", hint=error.hint) from None
 
 
 @dataclass(slots=True)
 class _CellPlanner:
     _file: StudyFile
     _path: Path
+    _shown_path: Path | None
     _stack_cpus: int
     _matched: set[int] = field(default_factory=set)
     """Indices of the overrides that match a cell."""
@@ -275,8 +295,9 @@ class _CellPlanner:
                 "cpus": frozenset() if cpus is None else frozenset({cpus}),
             }
             load_table, method = self._apply_overrides(where)
-            load = load_table.to_spec(amount, self._scenario(load_table))
+            load = self._find_pem_files(load_table.to_spec(amount, self._scenario(load_table)))
             arrivals = load.to_load(KEY_NAMES)
+            load.to_tls(KEY_NAMES)
             load.check_pipeline(arrivals, KEY_NAMES)
             cell = Cell(
                 id=0,
@@ -301,8 +322,10 @@ class _CellPlanner:
                 cell = replace(cell, upper_bounds=find_upper_bounds(cell, load, stack.limits, services))
             script = self._script(load_table)
             if script:
-                # weir knows neither the requests of a script nor their pauses.
+                # weir knows neither the requests of a script nor the length of their pauses.
                 cell = replace(cell, upper_bounds=())
+                if isinstance(arrivals, ClosedLoad) and has_pauses(generator, Path(script[0])):
+                    cell = replace(cell, load=replace(arrivals, has_pauses=True))
             planned = PlannedCell(cell, stack, workload, load, method, services, load_table, script)
             if (why := planned.find_unsupported()) is not None:
                 found = f"matrix.generators: found {generator!r} for {cell.load.label} on {workload_id}: {why}"
@@ -325,6 +348,17 @@ class _CellPlanner:
                 return read_scenario(self._path.parent / file)
             case table:
                 return parse_scenario(table, self._path, below="load.scenario.")
+
+    def _find_pem_files(self, load: LoadSpec) -> LoadSpec:
+        """Returns the load with absolute paths of its PEM files, which are relative to the study file."""
+        found: dict[str, Any] = {}
+        for name in PEM_SETTINGS:
+            if (file := getattr(load, name)) is not None:
+                try:
+                    found[name] = parse_pem_path(str(self._path.parent / file))
+                except InvalidValueError as error:
+                    raise error.at(KEY_NAMES[name]) from None
+        return replace(load, **found)
 
     def _script(self, load: LoadTable) -> tuple[str, ...]:
         if load.script is None:
@@ -352,8 +386,8 @@ class _CellPlanner:
                 self._matched.add(index)
                 load |= override.load
                 method |= override.method
-                validate(LoadTable, load, path=self._path, below=f"override.{index}.load.")
-                validate(Method, method, path=self._path, below=f"override.{index}.method.")
+                validate(LoadTable, load, path=self._shown_path, below=f"override.{index}.load.")
+                validate(Method, method, path=self._shown_path, below=f"override.{index}.method.")
         return LoadTable.model_validate(load), Method.model_validate(method)
 
 

@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 
 import tomli_w
 
+from weir.generators.scripted.script_settings import has_pauses
 from weir.load_spec import DEFAULT_CONNECTIONS, FLAG_NAMES, LoadSpec
 from weir.model.errors import UsageError
 from weir.model.load import Profile
 from weir.parsing import write_profile
-from weir.stacks.manifest import list_manifest_files
+from weir.stacks.manifest import RUN_FIELDS, find_unknown_field, list_manifest_files
 from weir.study.load import drop_decimal_point, write_load_table
 
 WORKLOAD = "request"
@@ -31,6 +32,9 @@ _INTERPRETERS = frozenset(
 _SUBCOMMANDS = frozenset({"run", "exec", "start"})
 _MAX_TITLE = 30
 _STACK = re.compile(r"([a-z0-9][a-z0-9-]*)(\[[^\[\]]+\])?")
+_ADDRESS = re.compile(r"(localhost|[\w.-]+:\d+|\[[\da-f:]+\](:\d+)?)(/\S*)?")
+"""A URL without its scheme."""
+_HELP = "weir compare --help"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class Side:
     folder: str = "."
     """Working directory of a command."""
     env: Mapping[str, str] | None = None
+    commit: str = ""
+    """The commit that the user gave, such as `main`. Empty: the command starts in the user's folder."""
     pids: tuple[int, ...] = ()
     """Process ids of the server at a URL."""
 
@@ -61,7 +67,12 @@ class Side:
 def parse_side(text: str) -> Side:
     """Returns the side that an argument of the command line names. Raises UsageError for an unknown word."""
     if text.startswith(("http://", "https://")):
+        _check_url(text)
         return Side(text, "url")
+    if not text.strip():
+        raise UsageError(f"SIDE: found {text!r}, expected a command, a URL or a stack of weir", hint=_HELP)
+    if _ADDRESS.fullmatch(text) and shutil.which(text) is None:
+        raise UsageError(f"SIDE: found {text!r}, expected a URL that begins with http://", hint=f"http://{text}")
     match = _STACK.fullmatch(text)
     stacks = [path.parent.name for path in list_manifest_files()]
     if match is not None and match[1] in stacks:
@@ -70,7 +81,31 @@ def parse_side(text: str) -> Side:
         known = get_close_matches(match[1], stacks, 1)
         hint = f"did you mean {known[0]}?" if known else "weir stacks list"
         raise UsageError(f"SIDE: found {text!r}, expected a command, a URL or a stack of weir", hint=hint)
+    check_fields(text)
     return Side(text, "command")
+
+
+def check_fields(command: str) -> None:
+    """Raises UsageError if a command contains a field that weir does not know, such as `{prot}`."""
+    if (field := find_unknown_field(command, RUN_FIELDS)) is not None:
+        found = f"SIDE: found the unknown field {field} in {command!r}, expected {{host}} or {{port}}"
+        raise UsageError(found, hint=_HELP)
+
+
+def _check_url(text: str) -> None:
+    """Raises UsageError if a URL has no valid host or port, or contains a password."""
+    try:
+        url = urlsplit(text)
+        is_valid = bool(url.hostname) and url.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise UsageError(
+            f"SIDE: found {text!r}, expected http://HOST[:PORT]/PATH with a port from 1 to 65535", hint=_HELP
+        )
+    if url.username is not None:
+        found = f"SIDE: found a name and a password in the URL of {url.hostname}, expected them in a header"
+        raise UsageError(found, hint="-H 'Authorization: Basic TOKEN'; TOKEN is NAME:PASSWORD in base64")
 
 
 def name_sides(sides: Sequence[Side]) -> list[Side]:
@@ -125,7 +160,7 @@ def _split(command: str) -> list[str]:
         return shlex.split(command)
     except ValueError as error:
         problem = f"found {command!r}, expected a valid shell command: {error}"
-        raise UsageError(f"SIDE: {problem}", hint="weir compare --help") from None
+        raise UsageError(f"SIDE: {problem}", hint=_HELP) from None
 
 
 def choose_path(sides: Sequence[Side], path: str | None) -> str:
@@ -137,7 +172,9 @@ def choose_path(sides: Sequence[Side], path: str | None) -> str:
         return path
     if len(of_urls) > 1:
         found = ", ".join(sorted(one or "/" for one in of_urls))
-        raise UsageError(f"URL: found the paths {found}, expected the same path for each side", hint="use --path PATH")
+        raise UsageError(
+            f"URL: found the paths {found}, expected the same path for each side", hint="http://HOST:PORT --path PATH"
+        )
     return next(iter(of_urls), None) or "/"
 
 
@@ -173,6 +210,8 @@ def write_study(
     titles = " or ".join(side.title for side in sides)
     # A load that limits the throughput shows a difference only in the response times.
     is_limited = spec.to_load(FLAG_NAMES).limits_throughput
+    if script is not None:
+        is_limited |= has_pauses(script[0], Path(shlex.split(script[1])[0]))
     width_of = {"width_of": "response_time_us.p50"} if is_limited else {}
     most_s = max(warmups_s.values())
     content: dict[str, Any] = {

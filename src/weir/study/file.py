@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from weir.model.errors import UsageError
 from weir.objective import parse_objective
-from weir.stacks.manifest import Manifest, Ready, Stack
+from weir.stacks.manifest import RUN_FIELDS, Manifest, Ready, Stack, find_unknown_field
 from weir.stacks.workload import Answer, PlainAnswer, RequestTemplate, Workload
 from weir.study.load import LoadTable
 from weir.study.matrix import Matrix
@@ -265,6 +265,8 @@ class Server(Table):
             raise ValueError(f"found {command!r}, expected a valid shell command: {error}") from None
         if not words:
             raise ValueError("expected a command")
+        if (field := find_unknown_field(command, RUN_FIELDS)) is not None:
+            raise ValueError(f"found the unknown field {field}, expected {{host}} or {{port}}")
         return command
 
     def to_stack(self, name: str, base: Path) -> Stack:

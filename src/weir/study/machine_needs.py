@@ -60,7 +60,7 @@ def find_shortages(
 
 def find_missing_generators(study: Study) -> list[str]:
     """Returns a sentence for each generator of the study that is not installed."""
-    return [f"{study.path}: matrix.generators: {why}" for why in study.missing_generators().values()]
+    return [f"{study.place}matrix.generators: {why}" for why in study.missing_generators().values()]
 
 
 def require_generators(study: Study) -> None:
@@ -73,7 +73,7 @@ def require_generators(study: Study) -> None:
 def require_resources(cells: Sequence[PlannedCell], machine: MachineResources, placement: Placement) -> None:
     """Raises UsageError if a resource of the machine is too small for a cell."""
     if found := find_shortages(cells, machine, placement):
-        raise UsageError("\n".join(found), hint="weir study check STUDY")
+        raise UsageError("\n".join(found), hint="choose fewer connections or processes, or raise the limit")
 
 
 def _find_connection_shortages(cells: Sequence[PlannedCell], machine: MachineResources) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _find_connection_shortages(cells: Sequence[PlannedCell], machine: MachineRes
     started = [one for one in cells if not isinstance(one.stack, ExternalStack)]
     fullest = max(started, key=_count_connections_each, default=None)
     if fullest is not None and (files := _count_connections_each(fullest) + SPARE_FILES) > machine.open_files:
-        process = f"a process of {fullest.stack.label} ({fullest.cell.point_label})"
+        process = f"a process of {fullest.name} ({fullest.cell.point_label})"
         found = f"{_count_connections_each(fullest):,} connections to {process}, which opens {files:,} files"
         yield f"open files: found {found}; expected at most {machine.open_files:,} (ulimit -n)"
     fullest = max(cells, key=_count_connections_each)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weir.load_spec import PEM_SETTINGS
 from weir.model.errors import UsageError
 from weir.scenario import Scenario
 from weir.stacks.build import find_build
@@ -57,10 +58,13 @@ def _read_stacks(study: Study) -> Iterator[Stack]:
 def _list_files(study: Study) -> Iterator[tuple[Path, Path]]:
     """Yields a pair for each file: the path relative to the study's folder, and the path on this machine."""
     yield Path(study.path.name), study.path
-    loads = [("", study.file.load.scenario_source)]
-    loads += [(f"override.{at}.", override.load.get("scenario")) for at, override in enumerate(study.file.override)]
-    for below, scenario in loads:
-        match scenario:
+    tables = [("", study.file.load.model_dump())]
+    tables += [(f"override.{at}.", override.load) for at, override in enumerate(study.file.override)]
+    for below, load in tables:
+        for name in PEM_SETTINGS:
+            if (pem := load.get(name)) is not None and not os.path.isabs(pem):
+                yield Path(pem), study.path.parent / pem
+        match load.get("scenario"):
             case str(name) if not os.path.isabs(name):
                 file = study.path.parent / name
                 yield Path(name), file

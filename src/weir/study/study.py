@@ -12,7 +12,7 @@ from weir.stacks.manifest import Stack
 from weir.study.block_order import HeadStart
 from weir.study.cells import PlannedCell, plan_cells
 from weir.study.file import StudyFile
-from weir.toml_file import list_data_files, read_toml, validate
+from weir.toml_file import list_data_files, name_place, read_toml, validate
 
 __all__ = ["PlannedCell", "Study", "parse_study", "read_study"]
 
@@ -39,12 +39,19 @@ class Study:
     text: str
     scale: str
     file: StudyFile
+    shown_path: Path | None
+    """Path of the study in messages. None if the user did not write the study: messages name no file."""
     omitted_stacks: frozenset[str] = frozenset()
     """Labels of the stacks that the run omits, because this machine does not meet their needs."""
     omitted_generators: frozenset[str] = frozenset()
     """Generators that the run omits, because they are not installed."""
     ends_with_first_answer: bool = False
     """Whether the run ends after its first interim answer."""
+
+    @property
+    def place(self) -> str:
+        """Returns the beginning of messages about the study."""
+        return name_place(self.shown_path)
 
     @property
     def indicative(self) -> bool:
@@ -83,7 +90,7 @@ class Study:
 
     def cells(self, stack_cpus: int) -> list[PlannedCell]:
         omitted = {"omitted_stacks": self.omitted_stacks, "omitted_generators": self.omitted_generators}
-        return plan_cells(self.file, self.path, stack_cpus, **omitted)
+        return plan_cells(self.file, self.path, self.shown_path, stack_cpus, **omitted)
 
     def missing_generators(self) -> dict[str, str]:
         """Returns a dict from the name of each missing generator to an explanation."""
@@ -106,13 +113,13 @@ class Study:
         lines = [f"{label} is left out: it needs {'; '.join(map(str, found))}" for label, found in unmet.items()]
         for key, label in (("method.baseline", self.file.method.baseline), ("method.aa", self.file.method.aa)):
             if label in unmet:
-                raise UsageError(f"{self.path}: {key}: {'; '.join(lines)}", hint="weir doctor")
+                raise UsageError(f"{self.place}{key}: {'; '.join(lines)}", hint="weir doctor")
         missing = self.missing_generators()
         lines += [f"generator {name} is left out: {why}" for name, why in missing.items()]
         left_stacks, left_generators = len(stacks) - len(unmet), len(self.file.matrix.generators) - len(missing)
         if (unmet or missing) and (left_generators == 0 or max(left_stacks, left_generators) < 2):
             key = "matrix.stacks" if unmet else "matrix.generators"
-            raise UsageError(f"{self.path}: {key}: nothing remains to compare: {'; '.join(lines)}", hint="weir doctor")
+            raise UsageError(f"{self.place}{key}: nothing remains to compare: {'; '.join(lines)}", hint="weir doctor")
         return replace(self, omitted_stacks=frozenset(unmet), omitted_generators=frozenset(missing)), lines
 
 
@@ -130,19 +137,24 @@ def read_study(name_or_path: str, *, scale: str | None = None) -> Study:
     return parse_study(path, path.read_text(), content, scale)
 
 
-def parse_study(path: Path, text: str, content: dict[str, Any], scale: str | None) -> Study:
-    """Parses the content of a study file, at one of its scales. Raises UsageError if the content is not valid."""
+def parse_study(
+    path: Path, text: str, content: dict[str, Any], scale: str | None, *, is_written_by_weir: bool = False
+) -> Study:
+    """Parses the content of a study file, at one of its scales. If weir has written the study, messages do not name
+    `path`. Raises UsageError if the content is not valid."""
+    shown_path = None if is_written_by_weir else path
+    place = name_place(shown_path)
     scales = content.pop("scales", {})
     if not isinstance(scales, dict) or not all(isinstance(table, dict) for table in scales.values()):
-        raise UsageError(f"{path}: scales: found a value, expected tables such as [scales.quick.method]")
+        raise UsageError(f"{place}scales: found a value, expected tables such as [scales.quick.method]")
     known = list(scales) or [ONLY_SCALE]
     chosen = scale or ("evidence" if "evidence" in known else known[0])
     if chosen not in known:
-        raise UsageError(f"{path}: --scale: found {chosen!r}, expected one of: {', '.join(known)}")
+        raise UsageError(f"{place}--scale: found {chosen!r}, expected one of: {', '.join(known)}")
     for name in scales:
-        validate(StudyFile, _merge_tables(content, scales[name]), path=path)
-    file = validate(StudyFile, _merge_tables(content, scales.get(chosen, {})), path=path)
-    return Study(path.stem, path, text, chosen, file)
+        validate(StudyFile, _merge_tables(content, scales[name]), path=shown_path)
+    file = validate(StudyFile, _merge_tables(content, scales.get(chosen, {})), path=shown_path)
+    return Study(path.stem, path, text, chosen, file, shown_path)
 
 
 def _merge_tables(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from weir.generators.scripted.lines import Claims
 from weir.generators.scripted.locust_socket import LocustSocket
 from weir.generators.scripted.locust_version import find_python
 from weir.generators.scripted.process import NoSource, Source
+from weir.generators.scripted.script_settings import choose_k6_length
 from weir.generators.scripted.tables import Jtl, K6Points, TableSource
 from weir.generators.scripts import build_jmeter_variables
 from weir.model.errors import UsageError
@@ -191,8 +192,9 @@ def prepare_script(tool: str, plan: LoadPlan, folder: Path, own_folder: Path) ->
     """Returns the command line of a tool with the script `plan.script` for the target of `plan`.
 
     The script gets the target and the number of users: in the fields `{host}`, `{port}`, `{users}` and `{duration}` of
-    its arguments, and in any case as JMeter's properties, as k6's variables or as Locust's options. The tool's own files
-    are written to `folder`. `own_folder` is an empty folder for weir's files.
+    its arguments, and in any case as JMeter's properties, as k6's variables or as Locust's options. k6 also gets the
+    users and the duration of `plan` if the script does not set the length of the load. The tool's own files are written
+    to `folder`. `own_folder` is an empty folder for weir's files.
     """
     url = urlsplit(plan.request.target)
     host, port = url.hostname or "", str(url.port or (443 if url.scheme == "https" else 80))
@@ -210,7 +212,10 @@ def prepare_script(tool: str, plan: LoadPlan, folder: Path, own_folder: Path) ->
         case "k6":
             given = {"HOST": host, "PORT": port, "USERS": users}
             variables = [word for name, value in given.items() for word in ("-e", f"{name}={value}")]
-            words = ["run", "--quiet", "--no-color", "--no-usage-report", "--address", "", *variables, *rest, script]
+            program = str(get_tool("k6").install(lambda _: None))
+            length = choose_k6_length(program, script, [*variables, *rest], users=users, duration_s=plan.duration_s)
+            fixed = ["run", "--quiet", "--no-color", "--no-usage-report", "--address", ""]
+            words = [*fixed, *variables, *length, *rest, script]
             return prepare_k6(words, own_folder, lambda _: None)
         case _:
             words = ["-f", script, "--headless", "--only-summary", "--host", f"{url.scheme}://{url.netloc}"]
