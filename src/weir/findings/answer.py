@@ -13,7 +13,7 @@ from weir.model.load import Load
 from weir.model.verdict import worst
 
 _MOST_SERVERS = 3
-"""Maximum number of servers that the answer about generators mentions. Every server also has its own finding."""
+"""Maximum number of servers in the answer about generators. Each other server has only its own finding."""
 
 
 def build_answer(
@@ -25,8 +25,8 @@ def build_answer(
     *,
     indicative: bool,
 ) -> Answer:
-    """Builds the answer from the first point at which weir can compare a stack with the baseline. If weir can compare
-    generators, the answer is about the generators instead."""
+    """Builds the answer for the first point where weir can compare a stack with the baseline. If weir can compare
+    generators, the answer is about the generators."""
     tail = ""
     if progress != "complete":
         start = (
@@ -90,7 +90,7 @@ def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None
 
 
 def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:
-    """Describes the range of the headline's only ratio over several points; returns '' if there is no such range."""
+    """Describes the range over several points of the headline's ratio; '' without a range or with several ratios."""
     if len(told) != 1:
         return ""
     label, labels = told[0].label, {told[0].label, told[0].against_label}
@@ -140,7 +140,7 @@ def _measured(comparisons: Sequence[Comparison], metric: str = THROUGHPUT) -> li
 
 
 def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
-    """Sorts comparisons by ratio, the best first. Inverts an only comparison if the baseline is the better one."""
+    """Sorts comparisons by ratio, the best first. Inverts a single comparison if the baseline is better."""
     sign = 1 if BY_KEY[measured[0].metric].higher_is_better else -1
     if len(measured) == 1:
         only = measured[0]
@@ -149,7 +149,7 @@ def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _several(told: Sequence[Comparison]) -> str:
-    """Describes comparisons with the baseline. Example: 'Compared with Flask, Sanic answers 4.1× (3.6–4.7) as many …'"""
+    """Describes comparisons with the baseline. Example: 'Compared with Flask, Sanic answers 4.1× as many …'"""
     baseline, metric = told[0].against_name, BY_KEY[told[0].metric]
     verb, amount = metric.phrase.removesuffix(" as").split(" {ratio}× ")
     different = [found for found in told if found.outcome in ("more", "less", "no interval")]

@@ -75,7 +75,7 @@ def test_references_are_resolved_as_jmeter_does(written: str, said: str) -> None
         ('${__groovy(vars.get("a") + (1))}', "__groovy: "),
         ("${__P(loops)}", "-Jloops: this property is not set, and JMeter takes '1': add -Jloops="),
         ("${__property(loops)}", "-Jloops: this property is not set, and JMeter takes 'loops'"),
-        ("${unknown}", "${unknown}: nothing that the engine supports sets this variable"),
+        ("${unknown}", "${unknown}: no element that the engine supports sets this variable"),
         ("${ host }", "${ host }: nothing"),
         ("${__V(unknown)}", "${unknown}: nothing"),
         ("${host", "found text that is not a reference"),
