@@ -34,14 +34,14 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """The host and port for a URL. The loopback address replaces an address such as 0.0.0.0."""
+        """The host and port for a URL. For an address such as 0.0.0.0, the loopback address."""
         host = self.host if not self.is_any else "::1" if ":" in self.host else LOOPBACK
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
 def parse_address(text: str | None) -> Address:
-    """Parses the value of `--listen`: ADDRESS or ADDRESS:PORT. None means the loopback address. Raises UsageError: the
-    host is neither an address nor a name, or the port is invalid."""
+    """Parses the value of `--listen`: ADDRESS or ADDRESS:PORT. None means the loopback address. Raises UsageError if
+    the host is neither an address nor a name, or if the port is invalid."""
     if text is None:
         return Address()
     if _ip(text) is not None:

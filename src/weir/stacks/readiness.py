@@ -13,16 +13,16 @@ from weir.model.load import Request
 _READY_PAUSE_S = 0.02
 _READY_ASK_S = 2.0
 _GZIP_OR_ZLIB = 47
-"""Argument of `zlib.decompress`: zlib detects whether the data has the gzip or the zlib format."""
+"""Argument of `zlib.decompress`, so that zlib accepts both the gzip and the zlib format."""
 
 
 def send_request(request: Request, *, timeout_s: float) -> tuple[int, bytes]:
     """Sends one request on a new connection. Returns the status and the decompressed body. Accepts every certificate,
-    because the engine checks the certificate. Raises OSError or HTTPException if there is no valid response."""
+    because the engine checks the certificate. Raises OSError or HTTPException without a valid response."""
     url = urlsplit(request.target)
     connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=timeout_s)
     if url.scheme == "https":
-        # A slow import, which only HTTPS needs.
+        # A slow import for HTTPS only.
         import ssl
 
         trusting = ssl._create_unverified_context()
@@ -44,7 +44,7 @@ def wait_until_ready(
     base_url: str, path: str, *, timeout_s: float, why_dead: Callable[[], str | None], status_below: int = 500
 ) -> None:
     """Sends requests to `path` until a response has a status below `status_below`. Raises TargetError if the server
-    ends, or is not ready in time. `why_dead` returns the reason why the server ended; None while the server runs."""
+    ends, or is not ready in time. `why_dead` returns the reason of the server's end; None while the server runs."""
     started = time.monotonic()
     last = "no response"
     while True:
@@ -62,5 +62,5 @@ def wait_until_ready(
             if status < status_below:
                 return
             last = f"status {status}"
-        # A server does not report when it begins to listen.
+        # No event reports that a server listens, so weir tries again.
         time.sleep(_READY_PAUSE_S)

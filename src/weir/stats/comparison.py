@@ -26,7 +26,7 @@ class Ratio:
     p_value: float | None
     """Two-sided p-value of the hypothesis that the ratio is 1."""
     spread: float | None
-    """Standard deviation of the blocks' log ratios. About equal to the coefficient of variation of a block's ratio."""
+    """Standard deviation of the blocks' log ratios: about the coefficient of variation of a block's ratio."""
 
 
 def paired_ratio(
