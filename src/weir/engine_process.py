@@ -195,8 +195,7 @@ class EngineProcess(Engine):
 
 @contextlib.contextmanager
 def pin_to_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Binds the calling thread, and all threads and processes that it starts, to `cpus`. Empty `cpus` change
-    nothing."""
+    """Binds the calling thread, and all threads and processes that it starts, to `cpus`. Empty: changes nothing."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus or before)
     try:

@@ -39,8 +39,7 @@ class Run:
             return of_run(reader)
 
     def trials(self) -> pl.DataFrame:
-        """Returns one row per finished trial: cell, verdict, each metric, and whether findings use the trial
-        (`used`)."""
+        """Returns one row per finished trial: cell, verdict, each metric, and whether findings use the trial."""
         with RunReader(self._path) as reader:
             rows = [
                 {

@@ -177,8 +177,7 @@ class Host(Closing):
             return self._ended.get(name)
 
     def wait_ended(self, name: str, timeout_s: float | None = None) -> Ended | None:
-        """Waits until a process ends without `stop`. Returns None if the process still runs after `timeout_s`
-        seconds."""
+        """Waits until a process ends without `stop`. Returns None if the process still runs after the timeout."""
         with self._changed:
             self._changed.wait_for(lambda: name in self._ended or self.is_gone, timeout_s)
             if name not in self._ended and self.is_gone:

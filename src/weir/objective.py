@@ -77,8 +77,7 @@ def judged_from_json(value: Mapping[str, Any]) -> Judged:
 
 
 def parse_objective(text: str) -> Condition:
-    """Parses `--objective`: a time or share below a limit, or a throughput above a limit. Raises UsageError if
-    invalid.
+    """Parses `--objective`: a time or share below a limit, or a throughput above one. Raises UsageError if invalid.
 
     >>> parse_objective("p99 < 50ms").limit, parse_objective("errors<=0.1%").limit
     (50000.0, 0.001)

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
 
 MIN_TRIALS = 200
-"""Minimum number of trials in a run file that makes workers useful."""
+"""Minimum number of trials in a run file for workers. With fewer trials, workers save no time."""
 _NUMBER = struct.Struct("=Q")
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Parameters of `mallopt`, from malloc.h."""

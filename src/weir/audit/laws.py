@@ -16,7 +16,7 @@ from weir.model.reported_result import Figure, ReportedResult
 from weir.model.verdict import Reason
 
 AT_CAP = 0.95
-"""Minimum ratio of the throughput to a load's highest possible throughput at which the load is the limit."""
+"""From this ratio on, the load is the limit: throughput ÷ highest possible throughput of the load."""
 SLACK = 0.002
 """Relative tolerance in addition to rounding. The last responses may arrive after the tool's clock stops."""
 HEY_KEEPS = 1_000_000

@@ -190,8 +190,8 @@ def _report_differences(native: NativeLoad, summary: LoadSummary, *, alone: bool
     name = "" if alone else f"{native.group.name}: "
     lines = list(summary.verdict.lines)
     if summary.errors.reset or summary.errors.protocol:
-        failed = f"a request that failed without a whole response ({', '.join(OUTCOMES[3:5])})"
-        lines.append(f"the elapsed time of {failed} ends at its last known time")
+        failed = f"a request without a whole response ({', '.join(OUTCOMES[3:5])})"
+        lines.append(f"the elapsed time of {failed} ends at the request's last known event")
     if unanswered := summary.requests.unanswered:
         lines.append(f"{unanswered} requests were in flight at the end of the load: the samples omit them")
     if native.plan.tls is not None:

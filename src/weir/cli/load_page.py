@@ -84,7 +84,7 @@ def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str |
 
 
 def make_stop_button() -> Callable[[], bool]:
-    """Returns a function that interrupts weir like Ctrl-C. Only the first call counts: a later one would do harm."""
+    """Returns a function that interrupts weir like Ctrl-C. Later calls do nothing, so that the end is undisturbed."""
     unpressed = threading.Semaphore()
 
     def press() -> bool:

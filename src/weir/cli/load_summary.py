@@ -9,9 +9,9 @@ from weir.objective import Judged, judged_from_json
 
 _SHOWN = ("mean", "p50", "p90", "p99", "p99_9", "max")
 _SHOWN_LATE_US = 1_000.0
-"""Minimum delay of an agent's start that the text shows. The JSON shows every delay."""
+"""The text shows only delays of an agent's start above this limit. The JSON shows every delay."""
 _LEAST_THREADS = 0.05
-"""Minimum average number of threads in a state that the text shows."""
+"""The text shows a thread state only if the state has at least this number of threads on average."""
 
 
 def summary_text(summary: LoadSummary, load: Load, resources: StackResources | None, pipeline: int = 1) -> str:

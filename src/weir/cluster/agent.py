@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 Output = tuple[int, Literal["line", "end"], Any]
-"""A line of an engine's output, or the engine's end with exit status and standard error. The first item is the engine's
-number."""
+"""The number of an engine, and a line of its output, or its end with exit status and standard error."""
 
 _WAITING_LINES = 8192
 """Maximum number of lines that wait for a poll. With more lines, the engine waits and skips intervals."""
@@ -48,8 +47,7 @@ _JOINING = (
 
 
 def get_machine_id() -> str:
-    """Returns the boot id of this machine. All nodes on one machine have the same boot id, but other names and
-    addresses."""
+    """Returns the boot id of this machine. Nodes on one machine share the boot id, but not names and addresses."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -171,8 +169,7 @@ class Agent:
         return str(path) if path.exists() else None
 
     def keep(self, content: bytes, name: str) -> str:
-        """Stores an executable file and returns the path. Only the owner may read the file, which may be a private
-        key."""
+        """Stores an executable file and returns the path. Only the owner may read the file: it may be a private key."""
         folder = self._files / hashlib.sha256(content).hexdigest()
         path, unfinished = folder / name, folder / f".{name}-{os.getpid()}"
         # Parent folders stay accessible: databases run as another user, and start programs from these folders.
@@ -186,8 +183,7 @@ class Agent:
 
     def unpack(self, archive: bytes, path: str | None = None) -> str:
         """Unpacks an archive into a folder that does not exist yet. Returns the folder: `path`, or a folder with the
-        archive's digest as name. With `path`, also unpacks unsafe links, because the sender may run any program
-        anyway."""
+        archive's digest as name. With `path`, also unpacks unsafe links: the sender may run any program anyway."""
         folder = Path(path or self._files / hashlib.sha256(archive).hexdigest())
         if folder.is_dir():
             return str(folder)

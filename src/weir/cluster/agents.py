@@ -38,7 +38,7 @@ _PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
 """Prefixes of lines that the agent may delay by some tenths of a second."""
 _LOOK_EVERY_S = 0.25
 _STOOD_STILL_S = 1.0
-"""Maximum time between two checks for silent agents. After a longer time, the checking thread itself has paused."""
+"""Maximum time between two checks for silent agents. After a longer time, the checking thread probably paused."""
 _BEGUN_WITHIN_S = 60.0
 _READINGS = 40
 
@@ -153,8 +153,7 @@ class AgentHandle:
         return number
 
     def poll(self) -> Any:
-        """Requests the agent's output, or only renews the lease if too many lines are unread. Returns Ray's
-        ObjectRef."""
+        """Requests the agent's output, or only renews the lease if too many lines are unread. Returns an ObjectRef."""
         with self._lock:
             engines = list(self._engines.values())
         most = agent_module.LINES_AT_A_TIME

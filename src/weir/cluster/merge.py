@@ -189,8 +189,7 @@ def _merge_means(parts: Sequence[tuple[int, Quantiles]]) -> Quantiles:
 
 
 def _find_stop(parts: Sequence[LoadEnd]) -> str:
-    """Returns the reason why the load ended. If the parts have different reasons, returns the reason for an early
-    end."""
+    """Returns the reason of the load's end. If the parts' reasons differ, returns the reason for an early end."""
     found = {part.stopped for part in parts}
     return next((why for why in ("input", "signal", "first_failure", "duration") if why in found), parts[0].stopped)
 

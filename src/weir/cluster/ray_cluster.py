@@ -107,8 +107,7 @@ def get_first_line(error: BaseException) -> str:
 
 
 def _require_listener(address: str) -> None:
-    """Raises OSError if no server listens at `address`, or if only one side uses TLS. Ray itself would try for a
-    minute."""
+    """Raises OSError if no server listens at `address`, or if only one side uses TLS. Ray would try for a minute."""
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal()):
         return

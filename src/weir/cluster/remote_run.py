@@ -245,8 +245,7 @@ class _Copies:
 
 
 def _move_files(made: Path, here: Path) -> None:
-    """Moves all files except the run file. The caller moves the run file last, because logs without trials do no
-    harm."""
+    """Moves all files except the run file. The run file comes last, because logs without trials do no harm."""
     for file in [found for found in made.rglob("*") if found.is_file() and found != made / RUN_FILE_NAME]:
         target = here / file.relative_to(made)
         target.parent.mkdir(parents=True, exist_ok=True)

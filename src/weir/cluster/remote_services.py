@@ -29,7 +29,7 @@ _FILES_WITHIN_S = 60.0
 
 @contextmanager
 def open_service_place(cluster: RayCluster) -> Iterator[ServiceHost | None]:
-    """Yields the node for services, with a running agent and host. None if no other node offers the role."""
+    """Yields the node for services, with a running agent and host. None if no other node offers `weir_service`."""
     if find_node(cluster, "service") is None:
         yield None
         return
@@ -114,8 +114,7 @@ def convert_sample(sample: Sample, node: str, clock: Clock) -> Sample:
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
-    """Converts an agent's error to HostGoneError if the agent is lost, else to TargetError: the generator did not
-    fail."""
+    """Converts an agent's error to HostGoneError if the agent is lost, else to TargetError (no generator failed)."""
     try:
         yield
     except AgentLostError as error:

@@ -142,8 +142,7 @@ class Imported:
 
 def read_table(path: Path, columns: Columns, *, generator: str = ANOTHER_TOOL) -> Imported:
     """Returns the trials in a CSV file. Without a column for blocks, the n-th row of a cell belongs to block n.
-    `generator`: name of the tool that made the loads. Raises UsageError for an unreadable file, a missing column or no
-    trial."""
+    `generator`: the tool that made the loads. Raises UsageError for a missing column or trial or a bad file."""
     try:
         reader = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
     except FileNotFoundError:

@@ -60,7 +60,7 @@ class Times:
         return self.values[min(bisect_right(self.below, rank), len(self.values) - 1)] if self.values else 0
 
     def percentile(self, percent: float) -> int:
-        """Returns the nearest-rank percentile: the shortest time with at least `percent` % of the times up to it."""
+        """Returns the nearest-rank percentile: the shortest time that at most 100 − `percent` % of the times exceed."""
         return self.at(max(0, math.ceil(percent * self.count / 100) - 1))
 
     def count_up_to(self, limit: float) -> int:

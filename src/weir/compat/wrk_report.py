@@ -14,7 +14,7 @@ _UNIT_LETTERS = 2
 """Width of the unit in a column, in characters. Spaces after a shorter unit align the digits of all rows."""
 _STEP_UP = 0.85
 _WHOLE = 0.99
-"""Minimum length of an interval in the rates, as a share of the usual length. The last interval is often shorter."""
+"""The rates leave out intervals that are shorter than this share of the usual length: often the last interval."""
 _BUCKET_WIDTH = 0.001
 """Relative width of a histogram's bucket. Times from a histogram have this precision."""
 _SPECTRUM_PERCENTS = (50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0)

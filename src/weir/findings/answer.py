@@ -38,7 +38,7 @@ def build_answer(
     if trials.used == 0:
         would_change = "A run with a valid trial of each stack would give an answer."
         return Answer(_nothing(trials, omitted) + tail, "invalid", (), indicative, (), would_change)
-    of_generators = _of_generators(generators, tail)
+    of_generators = _answer_about_generators(generators, tail)
     if of_generators is not None:
         return of_generators
     for point in points:
@@ -69,7 +69,7 @@ def _answer_from(sentence: str, comparisons: Sequence[Comparison], would_change:
     )
 
 
-def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None:
+def _answer_about_generators(generators: Sequence[SameServer], tail: str) -> Answer | None:
     """Returns the answer about generators, or None if no two generators can be compared."""
     pairs = [
         (server, found) for server in generators for one in server.generators for found in _measured(one.comparisons)
@@ -118,7 +118,7 @@ def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Compar
     missing = [found.name for found in comparisons if found.metric == metric and found.ratio is None]
     if measured := _measured(comparisons, metric):
         told = _sort_for_sentence(measured)
-        sentence = told[0].sentence if len(told) == 1 else _several(told)
+        sentence = told[0].sentence if len(told) == 1 else _describe_comparisons(told)
         if missing:
             both = f"{'this stack' if len(missing) == 1 else 'one of these stacks'} and the baseline"
             sentence += f" {listed(missing)}: not measured yet (no block has a usable trial of {both})."
@@ -148,7 +148,7 @@ def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
     return sorted(measured, key=lambda found: -sign * (found.ratio or 0.0))
 
 
-def _several(told: Sequence[Comparison]) -> str:
+def _describe_comparisons(told: Sequence[Comparison]) -> str:
     """Describes comparisons with the baseline. Example: 'Compared with Flask, Sanic answers 4.1× as many …'"""
     baseline, metric = told[0].against_name, BY_KEY[told[0].metric]
     verb, amount = metric.phrase.removesuffix(" as").split(" {ratio}× ")

@@ -27,12 +27,12 @@ from weir.model.run_types import WEIR, Placement, Trial
 from weir.store import RunReader
 
 _AT_BOUND = 0.85
-"""Minimum throughput ÷ upper bound of a stack that this bound limits."""
+"""A bound limits a stack if the stack reaches at least this share of the bound."""
 _GENERATOR = "generator"
 _BLOCKED = 0.6
-"""Minimum share of time in blocking calls for a blocked event loop."""
+"""An event loop counts as blocked if blocking calls take at least this share of the loop's time."""
 _LISTENS = 0.25
-"""Maximum share of time in waits for events for a blocked event loop."""
+"""An event loop never counts as blocked if waits for events take more than this share of the loop's time."""
 _FLAT = 0.05
 """Maximum relative difference between throughputs that count as equal."""
 _FEWEST_LOOPS = 4
@@ -166,9 +166,8 @@ def _tiers_of(trial: Trial) -> Mapping[str, TierResources]:
     return resources.tiers or {"app": resources}
 
 
-def _services_of(trial: Trial) -> set[str]:
-    """Returns the tiers that are services: tiers with work counters, or with a log name that does not start with
-    `app`."""
+def _find_services(trial: Trial) -> set[str]:
+    """Returns the tiers that are services. A service has work counters, or a log not named `app…`."""
     logs = {name for name in trial.result.logs if name.partition("-")[0] != "app"}
     return logs | {work.service for work in trial.result.work}
 
@@ -191,7 +190,7 @@ def _resources(
         width_rps = servers / demand_s if demand_s > 0 else None
         return ResourceUse(name, kind, servers, demand_s, tuple(tiers), utilisation, width_rps)
 
-    services = set().union(*map(_services_of, heaviest.trials))
+    services = set().union(*map(_find_services, heaviest.trials))
     stack_cpus = placement.stack if heaviest.cell.cpus is None else placement.stack[-heaviest.cell.cpus :]
     shared: dict[tuple[int, ...], list[str]] = {}
     there = [tier for tier in demands if node is not None and tier in node.tiers]
@@ -279,7 +278,7 @@ def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
     states: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     threads: dict[str, int] = {}
     for trial in heaviest.trials:
-        services = _services_of(trial)
+        services = _find_services(trial)
         for name, tier in _tiers_of(trial).items():
             for pool in tier.pools if name not in services else ():
                 if not _JVMS_OWN.match(pool.pool):

@@ -28,7 +28,7 @@ def find_waves(cell: CellTrials, histogram: Callable[[int], bytes | None]) -> tu
     load = cell.cell.load
     if not isinstance(load, ClosedLoad) or load.requests_per_user != 1 or isinstance(load.users, tuple):
         return ()
-    trials = [_waves(data) for trial in cell.used if (data := histogram(trial.id)) is not None]
+    trials = [_split_waves(data) for trial in cell.used if (data := histogram(trial.id)) is not None]
     if len({len(waves) for waves in trials}) != 1:
         return ()
     found = []
@@ -59,7 +59,7 @@ def _begins(wave: Wave) -> str:
     return f"{value} s ({interval})" if interval else f"{significant(wave.begins_s)} s"
 
 
-def _waves(data: bytes) -> list[tuple[float, int]]:
+def _split_waves(data: bytes) -> list[tuple[float, int]]:
     """Returns (start in seconds, number of responses) for each wave of a trial."""
     times = [(time_ns / 1e9, answers) for time_ns, answers in Hdr.decode(data).by_value().items()]
     if not times:

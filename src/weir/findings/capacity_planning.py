@@ -36,7 +36,7 @@ _SIMULATIONS = 5
 _MOST_MACHINES = 100_000
 """Maximum number of machines of a tier. An objective that needs more machines counts as not met."""
 _IDLE = 20
-"""Factor on the needed machines for a simulation of response times almost without queueing."""
+"""A simulation with this multiple of the needed machines shows response times almost without queueing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,7 @@ class _Goal:
     objective: Condition | None
 
     def simulate_us(self, fleets: Mapping[str, Fleet], *, mean: bool = False) -> stats.Estimate:
-        """Returns the objective's metric (with `mean`: the mean response time) from several simulations, in
-        microseconds."""
+        """Returns the objective's metric (with `mean`: the mean response time) in microseconds, from simulations."""
         quantile = None if self.objective is None or mean else self.objective.quantile
         found = []
         for seed in range(_SIMULATIONS):
@@ -252,8 +251,7 @@ def predict_replicas(
     reader: RunReader, *, stack: str | None = None, replicas: Sequence[int] = ()
 ) -> tuple[ReplicaPrediction, ...]:
     """Predicts a stack's throughput for the measured numbers of processes and for `replicas`, from the measurement with
-    the fewest processes. `stack`: label; None selects the only stack. Raises UsageError if the run lacks its
-    demands."""
+    the fewest processes. `stack`: label; None selects the only one. Raises UsageError if the run has no demands."""
     found, cell = _find_bottleneck(reader, stack)
     trials = [trial for trial in reader.trials() if is_used(trial)]
     alike = {

@@ -39,7 +39,7 @@ def compare_work(stacks: Sequence[StackFindings]) -> WorkComparison | None:
     if not rows_differ:
         sentences.append(_difference(counted, "rows", _rows))
     differences = tuple(filter(None, sentences))
-    beside = _keys(counted) + (f" Rows are not compared: {rows_differ}." if rows_differ else "")
+    beside = _describe_key_rows(counted) + (f" Rows are not compared: {rows_differ}." if rows_differ else "")
     if differences:
         return WorkComparison("different", differences, " ".join(differences) + beside)
     if len(counted) == 1 or uncounted:
@@ -111,7 +111,7 @@ def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackF
     )
 
 
-def _keys(stacks: Sequence[StackFindings]) -> str:
+def _describe_key_rows(stacks: Sequence[StackFindings]) -> str:
     """Returns a note about rows that tell a driver only the keys of inserted rows. Comparisons ignore these rows."""
     given = [(stack.name, sum(work.key_rows for work in stack.work)) for stack in stacks]
     told = listed([f"{name} {rows:,.2f}" for name, rows in given if rows >= NOISE])

@@ -27,15 +27,15 @@ from weir.findings.metrics import (
 from weir.findings.point_types import Comparison
 from weir.findings.points import format_where
 from weir.findings.stack import measure_metric
-from weir.findings.types import GeneratorFindings, SaidAgainstKernel, SameServer
+from weir.findings.types import GeneratorFindings, KernelRatio, SameServer
 from weir.model.load import Load
 from weir.model.run_types import GENERATOR, WEIR, Cell, Trial
 from weir.model.verdict import worst
 
 LIMITED = 0.95
-"""Maximum throughput, as a share of another generator's throughput, of a generator that is the limit (beyond noise)."""
+"""A generator is the limit if its throughput is below this share of another generator's throughput, beyond noise."""
 OFF = 1.25
-"""Minimum factor between a reported time and the kernel's time for a wrong time. The usual cause: queueing."""
+"""A reported time is wrong if it differs from the kernel's time by at least this factor. The usual cause: queueing."""
 _Side = Literal["limited", "ahead", "alike", "unclear", "single"]
 """The result of comparing a generator's throughput with the reference. `single`: no interval, as with one block."""
 _OF_THE_GENERATOR = (
@@ -160,7 +160,7 @@ def _notes(trials: Sequence[Trial]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _compare_with_kernel(member: CellTrials) -> tuple[SaidAgainstKernel, ...]:
+def _compare_with_kernel(member: CellTrials) -> tuple[KernelRatio, ...]:
     found = []
     for name, quantile, reported, kernel in _QUANTILES:
         said_us, seen_us, is_rounding = [], [], []
@@ -173,7 +173,7 @@ def _compare_with_kernel(member: CellTrials) -> tuple[SaidAgainstKernel, ...]:
                 is_rounding.append(abs(said - seen) <= (0.0 if figure is None else figure.rounding * 1e6))
         if said_us:
             ratio = stats.paired_ratio(said_us, seen_us)
-            found.append(SaidAgainstKernel(name, ratio.value, ratio.low, ratio.high, len(said_us), all(is_rounding)))
+            found.append(KernelRatio(name, ratio.value, ratio.low, ratio.high, len(said_us), all(is_rounding)))
     return tuple(found)
 
 

@@ -146,7 +146,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ObjectiveResult:
     """The result of one of the study's objectives on the counted trials of a cell."""
 
     objective: str
@@ -201,7 +201,7 @@ class StackFindings:
     failed_share: float
     """Failed requests ÷ intended requests, over the counted trials. Above 0 only if the study allows failures."""
     measures: tuple[Measure, ...]
-    objectives: tuple[Held, ...]
+    objectives: tuple[ObjectiveResult, ...]
     evidence: Evidence
     work: tuple[WorkPerRequest, ...] = ()
     """Work of each service; empty without services, or if no trial counted the services' work."""

@@ -104,8 +104,7 @@ class PointNames:
         return ", ".join(workload + self._parts(place)) or f"{place.workload}, {place.load.label}"
 
     def where(self, point: PointCells) -> str:
-        """Returns the first words of a sentence about a point; '' if nothing varies. Example: 'With 50 connections:
-        '."""
+        """Returns the first words of a sentence about a point; '' if nothing varies. Example: 'On echo: '."""
         parts = self._parts(point)
         words = [f"With {', '.join(parts)}"] if parts else []
         if len(self._workloads) > 1:

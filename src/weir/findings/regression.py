@@ -90,7 +90,7 @@ def compare_runs(
         problem = "found no stack with the same load in both runs, expected at least one"
         raise UsageError(f"{base.path} and {head.path}: {problem}")
     checked = [_checked(olds[key], news[key], BY_KEY[metric]) for key in shared for metric in metrics]
-    judged = _judged(checked, threshold)
+    judged = _add_verdicts(checked, threshold)
     only = [
         f"{key[0]} on {', '.join(key[1:])}: only in {reader.path}"
         for reader, mine, other in ((base, olds, news), (head, news, olds))
@@ -163,7 +163,7 @@ def _values(cell: CellTrials, metric: Metric) -> list[float]:
     return [value for trial in cell.used if (value := metric.of(trial)) is not None and value > 0]
 
 
-def _judged(checked: Sequence[CheckedMetric], threshold: float) -> list[CheckedMetric]:
+def _add_verdicts(checked: Sequence[CheckedMetric], threshold: float) -> list[CheckedMetric]:
     """Returns the metrics with verdicts. Holm's correction covers all metrics of all cells together."""
     tested = {number: p for number, one in enumerate(checked) if (p := _p_values(one, threshold)) is not None}
     verdicts: dict[int, Verdict] = {}

@@ -40,7 +40,7 @@ def of_run(reader: RunReader) -> RunFindings:
     """Computes the findings of a finished or unfinished run; `LoadFindings` for a single load. Raises WeirError if the
     run file is damaged, or contains a load without measurements. The result does not depend on the machine."""
     if reader.info.is_load:
-        return _load(reader)
+        return _compute_load_findings(reader)
     cells, trials = reader.cells(), reader.trials()
     info = _with_actual_blocks(reader)
     names, labels, groups = sentence_names(cells), PointNames(cells), group_points(cells, trials)
@@ -146,7 +146,7 @@ def _count_trials(cells: Sequence[Cell], trials: Sequence[Trial], info: RunInfo)
     )
 
 
-def _load(reader: RunReader) -> LoadFindings:
+def _compute_load_findings(reader: RunReader) -> LoadFindings:
     """Returns the findings of a single load. A load has one cell and one trial, so there are no comparisons."""
     cells, trials, info = reader.cells(), trials_to_show(reader), reader.info
     if not trials:
@@ -255,8 +255,7 @@ def _describe_omitted(trial: Trial, names: Mapping[int, str], labels: PointNames
 
 
 def _estimate_drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stats.Estimate]:
-    """Estimates the drift of throughput, by trial id. Leaves out trials of sufficient length for a steady-state
-    test."""
+    """Estimates the drift of throughput, by trial id. Skips trials of sufficient length for a steady-state test."""
     drifts = {}
     for trial in used:
         window = trial.result.window

@@ -9,7 +9,7 @@ from weir.findings.bursts import find_waves
 from weir.findings.db_work import sum_work_per_request
 from weir.findings.evidence import CellTrials
 from weir.findings.metrics import BY_KEY, METRICS, Metric
-from weir.findings.point_types import Held, Measure, Published, StackFindings, TrialValue
+from weir.findings.point_types import Measure, ObjectiveResult, Published, StackFindings, TrialValue
 from weir.findings.types import WhatRan
 from weir.model.run_types import Cell, PublishedFigure, Trial
 from weir.objective import Judged, judged_from_json
@@ -123,7 +123,7 @@ def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | 
     return measure(quantile.value / 1e3, low, high)
 
 
-def _objectives(cell: CellTrials) -> tuple[Held, ...]:
+def _objectives(cell: CellTrials) -> tuple[ObjectiveResult, ...]:
     """Returns each objective of the study with the result on the counted trials."""
     held: dict[str, list[Judged]] = {}
     for trial in cell.used:
@@ -135,5 +135,7 @@ def _objectives(cell: CellTrials) -> tuple[Held, ...]:
         found = [judged.found for judged in all_judged if judged.found is not None]
         met = sum(judged.met for judged in all_judged)
         middle = median(found) if len(found) == len(all_judged) else None
-        findings.append(Held(text, met == len(all_judged), met, len(all_judged), middle, all_judged[0].condition.unit))
+        findings.append(
+            ObjectiveResult(text, met == len(all_judged), met, len(all_judged), middle, all_judged[0].condition.unit)
+        )
     return tuple(findings)

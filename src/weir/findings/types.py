@@ -7,7 +7,7 @@ the findings about a point.
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from weir.findings.point_types import Comparison, Evidence, Held, Measure, Point, StackFindings
+from weir.findings.point_types import Comparison, Evidence, Measure, ObjectiveResult, Point, StackFindings
 from weir.model.records import Validity
 from weir.model.run_types import StopReason
 from weir.stats import Crossing, Demand, Scalability, VarianceComponents
@@ -293,7 +293,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidAgainstKernel:
+class KernelRatio:
     """The ratio of the generator's reported response time to the kernel's measured response time."""
 
     quantile: Literal["p50", "p99"]
@@ -322,7 +322,7 @@ class GeneratorFindings:
     """Whether this generator is the reference for the other generators."""
     measures: tuple[Measure, ...]
     """One measure for each of `metrics.GENERATOR_METRICS`."""
-    against_kernel: tuple[SaidAgainstKernel, ...]
+    against_kernel: tuple[KernelRatio, ...]
     """The generator's quantiles compared with the kernel's quantiles; empty if the kernel measured none."""
     max_rate_rps: float | None
     """The generator's throughput on a server that does nothing; None if not measured."""
@@ -406,7 +406,7 @@ class RunFindings:
     """Claims of the publication, from the study file."""
     source: str = ""
 
-    def objectives(self) -> list[tuple[Point, StackFindings, Held]]:
+    def objectives(self) -> list[tuple[Point, StackFindings, ObjectiveResult]]:
         """Returns (point, stack, objective) for every objective of every stack at every point, except A/A copies."""
         return [
             (point, stack, held)

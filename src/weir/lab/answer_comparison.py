@@ -59,7 +59,7 @@ class SideAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SideCheck:
-    """One side's response, start time and warm-up, in seconds, and its problems."""
+    """A side's response, start time and warm-up (both in seconds), and problems."""
 
     answer: SideAnswer
     ready_s: float | None

@@ -24,8 +24,7 @@ class TrialSkippedError(Exception):
 
 
 class SkipControl:
-    """Ends the current trial at a viewer's request. The run file has the trial as rejected. The run may retry the
-    trial."""
+    """Ends the current trial at a viewer's request. The run file has the trial as rejected; the run may retry it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,8 +59,7 @@ class SkipControl:
                 self._switch = None
 
     def stops(self, load: LoadHandle) -> AbstractContextManager[None]:
-        """Returns a context manager that ends `load` after a viewer's request to skip the trial, even an earlier
-        request."""
+        """Returns a context manager that ends `load` when a viewer skips the trial, or if it is already skipped."""
         assert self._switch is not None
         return self._switch.connected(load)
 

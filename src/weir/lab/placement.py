@@ -61,8 +61,7 @@ def place(
 
 
 def use_all_cpus(placement: Placement | None = None) -> Placement:
-    """Returns a placement for work without a measurement. Every role uses all CPUs of `placement` (None: all usable
-    CPUs)."""
+    """Returns a placement for work without a measurement. Every role gets all CPUs of `placement` (None: all CPUs)."""
     placement = placement or place(Cpus())
     usable = tuple(sorted({cpu for role in _ROLES for cpu in getattr(placement, role)}))
     return replace(placement, load=usable[:1], stack=usable, services=usable, control=usable, shared=())

@@ -42,8 +42,7 @@ APP = "app"
 """The host's name for the stack's first process. The second process is `app-2`."""
 
 Front = Callable[[Sequence[str]], AbstractContextManager[Sequence[str]]]
-"""Starts a proxy in front of a stack. The argument has the URLs of the stack's processes. The result has the URLs for
-clients."""
+"""Starts a proxy in front of a stack. Takes the URLs of the stack's processes. Yields the URLs for clients."""
 
 
 @dataclass(slots=True)
@@ -178,8 +177,7 @@ def _wait_until_all_ready(
 
 
 def _explain_other_port(pid: int, base_url: str) -> tuple[str, str] | None:
-    """Returns a text about the ports of a process, and a hint. Returns None if the process listens on `base_url`'s
-    port."""
+    """Returns a text about the ports of a process, and a hint. None if the process listens on `base_url`'s port."""
     port, found = urlsplit(base_url).port, find_listening_ports(pid)
     if port in found:
         return None
@@ -281,8 +279,7 @@ def _add_log_to_errors(stack: Stack, log: Path) -> Iterator[None]:
     except TargetError as error:
         text = f"{stack.title if stack.in_place else stack.label}: {error.message}"
         if not os.statvfs(log.parent).f_bavail:
-            # A full disk can end a server that writes its log. The server is not the cause, and a retry would fail,
-            # too.
+            # A full disk can end a server that writes its log. The server is not the cause: a retry would fail, too.
             raise NotWrittenError(f"{text}; no space is left for the log {log}", hint=CHECK_SPACE) from None
         printed = log.read_text(errors="replace").strip()
         if not stack.in_place:

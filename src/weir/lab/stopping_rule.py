@@ -1,5 +1,4 @@
-"""Decides when a run has enough blocks: by number, by time or by the width of confidence intervals, never by
-p-values.
+"""Decides when a run has enough blocks: by number, by time or by the width of intervals, never by p-values.
 
 A run that stops as soon as p is below 0.05 will sooner or later find a difference between identical systems. The width
 of a confidence interval does not depend on the measured difference. So a run may stop when intervals are narrow: this
@@ -14,7 +13,7 @@ from weir.study.file import Method
 from weir.study.time_estimate import format_duration
 
 _FUTILE_BLOCKS = 3
-"""Number of blocks without a valid trial of a stack that ends a run without a fixed number of blocks."""
+"""A run without a fixed number of blocks ends after this number of blocks if a stack has no valid trial."""
 
 if TYPE_CHECKING:
     # A slow import: see `blocks`.

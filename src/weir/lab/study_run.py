@@ -208,8 +208,7 @@ def _hash_stacks(cells: Sequence[PlannedCell]) -> dict[str, str]:
 def _run_all(
     run: RunContext, cells: Sequence[PlannedCell], prepared: "_PreparedStacks", writer: RunWriter, earlier: list[Trial]
 ) -> None:
-    """Runs all missing blocks of the study's cells. With `refine` in the study, then runs further points near
-    crossings."""
+    """Runs all missing blocks of the study's cells. With `refine`, then runs further points near crossings."""
 
     def run_cells(wanted: Sequence[PlannedCell]) -> None:
         ids = {one.cell.id for one in wanted}

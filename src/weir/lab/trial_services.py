@@ -166,8 +166,7 @@ class Services(Closing):
                         upstreams[name] = opened.enter_context(self._upstream(service, needed, process))
                     case StandbyService():
                         primary = databases[service.of]
-                        # A standby needs the settings of its primary, because it tracks the primary's connections and
-                        # transactions.
+                        # A standby tracks its primary's connections and transactions, so it needs the same settings.
                         primary_settings = {**read_service(service.of).settings, **needs[service.of].settings}
                         settings = {**primary_settings, **service.settings, **needed.settings}
                         databases[name] = opened.enter_context(self._standby(service, primary, settings, process))
@@ -208,8 +207,7 @@ class Services(Closing):
         port: int = 0,
         watch_writes: bool = False,
     ) -> Iterator[tuple[RunningServices, RunningStack]]:
-        """Starts a cell's services and stack outside a trial. `name` is in the names of their logs, beside the
-        build."""
+        """Starts a cell's services and stack outside a trial. Their logs, beside the build, contain `name`."""
 
         def name_log(suffix: str) -> Path:
             assert built is not None

@@ -18,9 +18,9 @@ from weir.study.file import Failures, Invariant
 MAX_RATE_SHARE = 0.5
 """Maximum throughput, as a share of the generator's highest rate."""
 SATURATED_SHARE = 0.9
-"""Minimum share of its highest rate (accurate to 10 %) at which a busy generator is the limit."""
+"""A busy generator is the limit if it exceeds this share of its highest rate (accurate to 10 %)."""
 BEYOND_MAX_RATE = 1.2
-"""Minimum throughput ÷ highest rate of the generator that shows a too low measurement of the highest rate."""
+"""If the throughput exceeds the generator's highest rate by this factor, the measured highest rate is too low."""
 LAG_SHARE = 0.10
 """Maximum p99 of the schedule lag, as a share of the median response time."""
 STEAL_SHARE = 0.02

@@ -84,8 +84,7 @@ class EventQueue(LoadObserver):
         return self._state.snapshot(self._totals, self._clock())
 
     def changes(self) -> dict[str, Any] | None:
-        """Returns the changes since the last call; None without a change. During a run, the elapsed time changes each
-        second."""
+        """Returns the changes since the last call; None without changes. A run's elapsed time changes each second."""
         self._read()
         now_s = self._clock()
         if not self._has_changes and (self._state.phase == "ended" or now_s - self._published_s < 1.0):

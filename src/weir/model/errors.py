@@ -42,8 +42,7 @@ class UsageError(WeirError):
 
 
 class InvalidValueError(ValueError):
-    """Raised for an invalid value. `found`: the text. `expected`: a description of valid texts. `hint`: the next
-    command."""
+    """Raised for an invalid value `found`. `expected` describes valid texts, and `hint` is the next command."""
 
     def __init__(self, found: str, expected: str, hint: str = "") -> None:
         super().__init__(f"expected {expected}")

@@ -22,8 +22,7 @@ BUCKETS = (RANGES + 1) * _HALF
 
 
 class Hdr:
-    """Number of samples in each bucket. A quantile is a bucket's highest value. A mean uses the middles of the
-    buckets.
+    """Number of samples in each bucket. A quantile is a bucket's highest value. A mean uses the buckets' middles.
 
     >>> times = Hdr()
     >>> for milliseconds in range(1, 101):

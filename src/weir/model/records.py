@@ -98,7 +98,7 @@ PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p
 LIVE_PERCENTILES = {name: PERCENTILES[name] for name in ("p50", "p90", "p99")}
 """The percentiles that weir shows for a part of a load."""
 BUSY_FRACTION = 0.85
-"""Minimum busy share of a CPU or a generator that may be the limit, as in the engine's verdict."""
+"""A CPU or generator may be the limit if it is busy for at least this share of the time, as in the engine."""
 
 
 class RequestCounts(Record):

@@ -56,8 +56,7 @@ class ReportedResult:
     fates: Mapping[str, int] = field(default_factory=dict)
     """A dict from outcome (`ok`, `failed` and others) to number of requests. Each request has only one outcome."""
     errors: Mapping[str, int] = field(default_factory=dict)
-    """A dict from kind of failure to number of failures, including failures outside `requests`. `check`: wrong
-    responses."""
+    """A dict from kind of failure to number of failures, even outside `requests`. `check`: wrong responses."""
     mean_s: Figure | None = None
     stdev_s: Figure | None = None
     min_s: Figure | None = None

@@ -13,7 +13,7 @@ from weir.model.resources import NetworkUse, PoolUse, StackResources, TierResour
 
 _T = TypeVar("_T")
 _LEAST_THREADS = 0.0005
-"""Maximum mean number of threads in a state that results leave out. Such small numbers are rounding errors."""
+"""Results leave out thread states with a mean of at most this number of threads: a rounding error."""
 
 
 def compute_stack_resources(

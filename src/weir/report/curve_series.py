@@ -138,8 +138,8 @@ class CurveSeries:
 
 def build_curves(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
     """Returns the charts of each set of points that differ in one number: first the charts over the amount of load. If
-    the load varies too, a setting has charts only if two stacks cross along it. The verdicts of `trials` show at which
-    amounts the generator may have been the limit."""
+    the load varies too, a setting has charts only if two stacks cross along the setting. `trials` show at which amounts
+    the generator may have been the limit."""
     kinds = {trial.id: {reason.kind for reason in trial.result.verdict.reasons} for trial in trials}
     limited = {trial for trial, found in kinds.items() if found & _GENERATOR_REASONS}
     lines = group_by_axis(findings.points)

@@ -115,8 +115,7 @@ def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> S
 
 
 def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Strip:
-    """Returns the chart of the throughput's spread in percent: a row for each source, and a row for identical
-    copies."""
+    """Returns the chart of the throughput's spread in percent: a row per source, and a row for identical copies."""
     split = variation.split
     parts: list[tuple[str, float, float | None, float | None]] = [
         ("within trials", split.within, None, None),
@@ -180,8 +179,7 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 
 
 def _at_most_seven(low: float, high: float, scales: Iterable[list[float]]) -> list[float]:
-    """Returns the values from `low` to `high` in the first scale that has at most seven there, or else in the last
-    scale."""
+    """Returns the values from `low` to `high` in the first scale with at most seven of them, or in the last scale."""
     found = [[value for value in scale if low <= value <= high] for scale in scales]
     return next((inside for inside in found if len(inside) <= 7), found[-1])
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from weir.findings import metrics
 from weir.findings.formatting import significant
-from weir.findings.point_types import Held, Measure
+from weir.findings.point_types import Measure, ObjectiveResult
 
 TABLE_METRICS = (metrics.THROUGHPUT, metrics.P50, metrics.P99, metrics.CPU, metrics.MEMORY, metrics.READY)
 """The metrics in the table of a point, a column for each."""
@@ -76,7 +76,7 @@ def size_ratio_text(ratio: float | None) -> str:
     return "–" if ratio is None else f"{significant(ratio)}×"
 
 
-def found_text(held: Held) -> str:
+def found_text(held: ObjectiveResult) -> str:
     """Returns the measured value for an objective, with its unit, such as '43.1 ms' or '0.2 %'."""
     if held.found is None:
         return "not measured"

@@ -14,7 +14,7 @@ TEMPLATE = "point.html.j2"
 RUN_TEMPLATES = ("comparison.html.j2", "resources.html.j2")
 """Templates that only a run's report includes. A load's report does not include them."""
 _MOST_WITH_DOTS = 12
-"""Maximum number of points for dots of single trials in the charts of resources."""
+"""Above this number of points, the charts of resources have no dots for single trials."""
 
 
 def render_point(findings: RunFindings, charts: PointCharts, number: int) -> tuple[str, str]:

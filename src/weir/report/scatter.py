@@ -22,7 +22,7 @@ _CLOSE_PERCENT = 4.0
 _LETTER_PERCENT, _LINE_PERCENT = 1.7, 5.0
 """Approximate width and height of a letter, in percent of a chart of usual size."""
 _NAMED_LEFT_PERCENT = 62.0
-"""Maximum position of a path's last spot with the name on the right. Beyond it, the name is on the left."""
+"""If a path's last spot is right of this position, the path's name is left of the spot."""
 
 
 @dataclass(frozen=True, slots=True)

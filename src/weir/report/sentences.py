@@ -19,8 +19,7 @@ GENERATORS_NOTE = (
 
 
 def throughput_sentence(point: Point) -> str:
-    """Returns the text below the chart of throughput by trial: the legend, and the stack with the largest
-    differences."""
+    """Returns the text below the chart of throughput by trial: the legend, and the most variable stack."""
     trials = [(stack.name, [trial.value for trial in stack.measure(THROUGHPUT).trials]) for stack in point.stacks]
     spreads = [((max(values) - min(values)) / fmean(values), name) for name, values in trials if len(values) > 1]
     text = "Each dot is one trial on a fresh process; the bar is the 95 % interval of the mean."
@@ -131,8 +130,7 @@ def errors_sentence(point: Point, series: PointSeries) -> str:
 
 
 def memory_sentence(series: PointSeries) -> str:
-    """Returns the text below the chart of memory: each tier's memory at the end, and the start if it clearly
-    differs."""
+    """Returns the text below the chart of memory: each tier's memory at the end, and a clearly different start."""
     parts = []
     for stack in series.stacks:
         for line in stack.memory_mb:
@@ -169,8 +167,7 @@ def threads_sentence(series: PointSeries) -> str:
 
 
 def distribution_sentence(point: Point) -> str:
-    """Returns the text below the chart of the latency distribution: the ends of the lines, and p99 ÷ p50 of each
-    stack."""
+    """Returns the text below the chart of the latency distribution: the ends of the lines, and each p99 ÷ p50."""
     parts = []
     for stack in point.stacks:
         p50, p99 = stack.measure(P50), stack.measure(P99)

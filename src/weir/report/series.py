@@ -181,8 +181,7 @@ def _offered_rates(load: Load, times_s: Sequence[float]) -> Line:
 
 
 def _slice_for_p99_s(trials: Sequence[Sequence[IntervalRow]]) -> float:
-    """Returns the length of a slice, in seconds, with enough requests for a p99. Keeps at least `_FEWEST_SLICES`
-    slices."""
+    """Returns the length of a slice, in seconds, with enough requests for a p99. Keeps `_FEWEST_SLICES` or more."""
     length_s = max((rows[-1].end_s for rows in trials if rows), default=0.0)
     completed = sum(row.completed for rows in trials for row in rows)
     wanted_s = _REQUESTS_FOR_P99 * length_s / completed if completed else 0.0

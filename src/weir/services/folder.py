@@ -1,6 +1,5 @@
-"""Folders for copies of databases. Database servers can read these folders. A later weir removes folders of a killed
-weir. This module imports only the standard library, because weir sends `ServiceFolder` by value to nodes of a
-cluster."""
+"""Folders for copies of databases, readable for database servers. A later weir removes folders of a killed weir. This
+module imports only the standard library, because weir sends `ServiceFolder` by value to nodes of a cluster."""
 
 import fcntl
 import os

@@ -16,10 +16,9 @@ from weir.stacks.workload import Workload
 CHECKED_REQUESTS = 5
 """Number of check requests with random inputs before and after each trial."""
 _LONG_S = 0.5
-"""Minimum time of a slow first response. After a slow first response, weir sends all other requests at once."""
+"""A first response of at least this time is slow: weir then sends all other requests at the same time."""
 _MANY_REQUESTS = 300
-"""Maximum number of check requests before the first trial. With this number, weir finds an error rate of 1 % in 95 % of
-cases."""
+"""Maximum number of check requests before the first trial. 300 requests find an error rate of 1 % in 95 % of cases."""
 _MANY_S = 1.0
 """Maximum time for all check requests before the first trial."""
 

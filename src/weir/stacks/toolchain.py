@@ -126,8 +126,7 @@ def read_first_line(*command: str) -> str | None:
 
 
 def detect_runtime(pid: int) -> str:
-    """Returns the version line of a process's runtime, such as `Python 3.12.3`. Empty if unknown, or after the
-    process's end."""
+    """Returns the version line of a process's runtime, such as `Python 3.12.3`. Empty if unknown or ended."""
     try:
         program = Path(os.readlink(f"/proc/{pid}/exe"))
     except OSError:

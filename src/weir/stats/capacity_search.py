@@ -15,9 +15,9 @@ from weir.stats.mean import Estimate, mean_interval
 MIN_SEARCHES = 5
 """Minimum number of searches for a confidence interval. With fewer searches, an interval is too wide to be useful."""
 KNEE_SHARE = 0.95
-"""Minimum share of the highest throughput at the knee. The knee is the smallest number of users with this share."""
+"""The knee is the smallest number of users with at least this share of the highest throughput."""
 _FLAT_DOUBLINGS = 2
-"""Number of doublings without more throughput that ends the first part of a knee search."""
+"""A knee search stops doubling the users after this number of doublings without more throughput."""
 _FOREVER_S = 1e9
 
 
@@ -66,8 +66,7 @@ class SearchResult:
 
     @property
     def capacity(self) -> float | None:
-        """Estimated load at which exactly the allowed share of requests misses the objective. None if a bound is
-        None.
+        """Estimated load at which the allowed share of requests misses the objective. None if a bound is None.
 
         The estimate interpolates between the bounds, linearly in the logarithms of load and share: misses near the
         capacity grow with a power of the load. The estimate is the geometric mean of the bounds if a bound had no

@@ -13,7 +13,7 @@ from weir.stats.bootstrap import DRAWS, MIN_BLOCKS, bootstrap_means, percentile_
 from weir.stats.mean import Array
 
 NARROW = 0.10
-"""Maximum half width of a precise crossing's interval, relative to the crossing."""
+"""A crossing is precise if its interval ends at most this far from the crossing, relative to the crossing."""
 _HALVINGS = 40
 """Number of bisections of the gap between two places. The remaining gap is 10⁻¹² of the original gap."""
 

@@ -12,9 +12,9 @@ from weir.stats.mean import Array, Estimate, t_quantile
 MIN_POINTS = 5
 """Minimum number of concurrencies for a fit. With 4 points, a fit of 3 parameters is never visibly poor."""
 POOR_FIT = 0.05
-"""Minimum misfit of a poor fit: the mean relative distance from the measured means."""
+"""A fit is poor only if its mean relative distance from the measured means exceeds this share."""
 _NOISE_SIGMAS = 3.0
-"""Minimum misfit of a poor fit, as a multiple of the means' noise. A poor fit must exceed both limits."""
+"""A fit is poor only if its distance from the measured means also exceeds this multiple of the means' noise."""
 _NONE = 1e-9
 """Coefficients below this value count as 0."""
 

@@ -26,8 +26,7 @@ from weir.stats.mean import Array, Estimate, drift
 POINTS = 30
 """Minimum number of points of a series for a search for change points."""
 TOLERANCE = 0.02
-"""Maximum relative difference between levels that count as equal, and maximum relative drift of a level without
-drift."""
+"""Levels that differ by at most this share count as equal. A level that changes by at most this share has no drift."""
 MIN_STEADY_SHARE = 0.5
 """Minimum length of the last level of a steady series, as a share of the series."""
 _SHORTEST = 4

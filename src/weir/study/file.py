@@ -183,8 +183,7 @@ class Network(Table):
     port: int = Field(default=8000, ge=1, le=65535)
     """Port of the stack inside the namespace."""
     publish: int | None = Field(default=None, ge=1, le=65535)
-    """Port to which clients connect. The namespace translates this port to `port`, as containers do. Default:
-    `port`."""
+    """Port to which clients connect. As in containers, the namespace translates it to `port`. Default: `port`."""
     delay_ms: float = Field(default=0, ge=0, le=10_000)
     """Additional delay of each round trip. Each direction has half of the delay."""
     loss: float = Field(default=0, ge=0, lt=1)

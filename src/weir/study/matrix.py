@@ -1,5 +1,4 @@
-"""Defines the table `[matrix]` of a study file: the factors, and so the cells. A cell is a combination of their
-values."""
+"""Defines the table `[matrix]` of a study file: the factors. Each combination of their values is a cell."""
 
 from itertools import product
 from typing import Annotated, Any

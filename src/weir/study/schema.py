@@ -35,8 +35,7 @@ def build_json_schema() -> dict[str, Any]:
 
 
 def _retarget(value: Any) -> Any:
-    """Returns a schema whose nested tables require no key. Entries of lists stay unchanged, because an entry must be
-    complete."""
+    """Returns a schema whose nested tables require no key. A list's entries stay unchanged: they must be complete."""
     if isinstance(value, list):
         return [_retarget(one) for one in value]
     if not isinstance(value, dict):

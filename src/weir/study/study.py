@@ -25,8 +25,7 @@ QUICK = "quick"
 INTERVAL_BLOCKS = 2
 """Minimum number of blocks for a confidence interval."""
 FIRST_ANSWER_BLOCKS = 3
-"""Number of blocks of short trials before the first interim answer. With 2 blocks, an interval is three times as
-wide."""
+"""Number of blocks of short trials before the first interim answer. Two blocks would give a much wider interval."""
 SHORT_TRIAL = 2.0
 """Maximum duration of a short trial, as a multiple of the study's shortest duration."""
 
@@ -146,8 +145,7 @@ def parse_study(path: Path, text: str, content: dict[str, Any], scale: str | Non
 
 
 def _merge_tables(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns `base` with the keys of `override`: merges nested tables, joins lists of tables, and replaces other
-    values."""
+    """Returns `base` with the keys of `override`: merges nested tables, joins lists of tables, replaces the rest."""
     merged = dict(base)
     for key, value in override.items():
         below = merged.get(key)

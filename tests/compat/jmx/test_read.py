@@ -292,8 +292,8 @@ def test_a_bill_counts_all_complaints_and_begins_with_the_most_frequent(read: Re
         f"RegexExtractor 2, first at line 5 ('token'): {unsupported}",
         f"JSR223PreProcessor 1, first at line 3 ('sign'): {unsupported}",
         f"IfController 1, first at line 5 ('If'): {unsupported}",
-        "${token} 1, first at line 5 ('inside'): the RegexExtractor at line 5 sets this variable, and the engine does "
-        "not support that",
+        "${token} 1, first at line 5 ('inside'): the RegexExtractor at line 5 sets this variable, but is not "
+        "supported by the engine",
         "CSVDataSet 1, first at line 7 ('users.csv'): found a data set inside a controller, expected a data set of the "
         "thread group",
         f"kg.apc.jmeter.threads.UltimateThreadGroup 1, first at line 10 ('Ultimate'): {unsupported}",
@@ -373,7 +373,7 @@ def test_a_variable_without_a_value_is_told_with_the_element_that_sets_it(read: 
     parameters = element("UserParameters", "Ours", more=names)
     body = get("order", method="POST", given=[("", '{"id": "${itm}"}', False)])
     assert problems(read, plan(group(get(protocol="${scheme}"), body, parameters))) == [
-        "${scheme}: the UserParameters at line 5 sets this variable, but the engine does not support it",
+        "${scheme}: the UserParameters at line 5 sets this variable, but is not supported by the engine",
         "${itm}: no element that the engine supports sets this variable",
         "UserParameters: the engine does not support this element",
     ]

@@ -1,6 +1,6 @@
 """Turns requests of a recording, an API description or a collection into steps of a scenario.
 
-`Draft` is one request, `ConversionNotes` lists what the result has and lacks, and `Secrets` replaces secret values. A secret value
+`Draft` is one request, `Notes` lists the left-out parts, and `Secrets` replaces secret values. A secret value
 never gets into a scenario: `{{env NAME}}` stands in its place, and weir reads the environment variable at run time.
 """
 
@@ -50,16 +50,15 @@ _SHORTEST_SECRET = 8
 """Minimum characters of a secret that weir also replaces inside longer texts. The secret must contain a digit."""
 
 
-class ConversionNotes:
+class Notes:
     """Collects notes on a conversion: the left-out parts, and remarks. The scenario file begins with these notes."""
 
     def __init__(self) -> None:
         self._left_out: dict[str, Counter[str]] = {}
-        self.others: list[str] = []
+        self.other: list[str] = []
 
     def leave_out(self, reason: str, what: str = "") -> None:
-        """Counts one left-out part under `reason`, a plural such as "requests to other hosts". `what` may name the
-        part."""
+        """Counts a left-out part under `reason`, a plural such as "requests to other hosts". `what`: a name or ""."""
         self._left_out.setdefault(reason, Counter())[what] += 1
 
     def lines(self) -> list[str]:
@@ -70,7 +69,7 @@ class ConversionNotes:
             more = f" and {len(parts) - _LISTED} others" if len(parts) > _LISTED else ""
             listed = f": {', '.join(shown)}{more}" if any(parts) else ""
             lines.append(f"left out {parts.total()}: {reason}{listed}")
-        return lines + self.others
+        return lines + self.other
 
 
 def parse_url(url: str) -> SplitResult:
@@ -276,7 +275,7 @@ def _rewrite_json(text: str, choose: Choose) -> str | None:
     return written
 
 
-def hide_secrets(draft: Draft, secrets: Secrets, notes: ConversionNotes, choose: Choose = lambda _: None) -> Draft:
+def hide_secrets(draft: Draft, secrets: Secrets, notes: Notes, choose: Choose = lambda _: None) -> Draft:
     """Returns the draft without secrets, and without the headers that weir or the connection sets. `choose` may return
     a better placeholder than an environment variable. Counts cookies in `notes`."""
     kept = []
@@ -325,7 +324,7 @@ def choose_origin(origins: Sequence[str], wanted: str | None, usual: str | None,
 
 def build_conversion(
     drafts: Sequence[Draft],
-    notes: ConversionNotes,
+    notes: Notes,
     secrets: Secrets,
     *,
     source: str,

@@ -10,9 +10,9 @@ from urllib.parse import unquote, urlencode, urljoin
 from weir.compat.convert.conversion import ArgumentParser, Conversion
 from weir.compat.convert.draft import (
     FORM,
-    ConversionNotes,
     Draft,
     Field,
+    Notes,
     Secrets,
     build_conversion,
     build_multipart,
@@ -46,14 +46,14 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
     parser.add_argument("--host")
     parser.add_argument("--with", dest="kinds", action="append", choices=_KINDS, default=[])
     given = parser.parse_args(words)
-    entries, notes = read_har(Path(given.file)), ConversionNotes()
+    entries, notes = read_har(Path(given.file)), Notes()
     if not entries:
         raise UsageError(f"{given.file}: found no requests, expected a recording with at least one")
     first = next((entry for entry in entries if _is_document(entry)), entries[0])
     origins = [split_url(entry.request.url)[0] for entry in entries]
     origin = choose_origin(origins, given.host, split_url(first.request.url)[0], given.file)
     if given.host is None and len(set(origins)) > 1:
-        notes.others.append("the host is that of the first page; --host chooses another")
+        notes.other.append("the host is that of the first page; --host chooses another")
     pages = list(dict.fromkeys(entry.page for entry in entries))
     taken: list[tuple[Draft, Entry]] = []
     for number, entry in enumerate(entries, 1):
@@ -69,9 +69,7 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
     drafts, capture_bytes = _replace_values(taken, secrets, notes)
     counted = Counter(draft.method for draft in drafts if draft.method not in ("GET", "HEAD", "OPTIONS"))
     if counted:
-        notes.others.append(
-            f"each round of a user repeats the recorded {', '.join(counted)} requests, and so writes data"
-        )
+        notes.other.append(f"each round of a user repeats the recorded {', '.join(counted)} requests: they write data")
     return build_conversion(drafts, notes, secrets, source=given.file, total=len(entries), capture_bytes=capture_bytes)
 
 
@@ -106,7 +104,7 @@ def _find_reason(entry: Entry, origin: str, kinds: Sequence[str]) -> tuple[str, 
     return None
 
 
-def _read_draft(entry: Entry, where: str, notes: ConversionNotes) -> Draft | None:
+def _read_draft(entry: Entry, where: str, notes: Notes) -> Draft | None:
     """Returns the request of an entry. Returns None, and adds a note, if a scenario cannot express the request."""
     request, status = entry.request, entry.response.status
     headers = [(one.name, (one.value or "").strip()) for one in request.headers]
@@ -154,7 +152,7 @@ def _is_document(entry: Entry) -> bool:
     return "html" in (entry.response.content.mime_type or "") and entry.response.status < 300
 
 
-def _add_pauses(taken: Sequence[tuple[Draft, Entry]], entries: Sequence[Entry], notes: ConversionNotes) -> None:
+def _add_pauses(taken: Sequence[tuple[Draft, Entry]], entries: Sequence[Entry], notes: Notes) -> None:
     """Stores each pause of the recorded user in the request before the pause. The user pauses before a new page. In a
     recording without pages, a pause is a second or more without a request in flight."""
     has_pages = len({entry.page for entry in entries}) > 1
@@ -171,12 +169,10 @@ def _add_pauses(taken: Sequence[tuple[Draft, Entry]], entries: Sequence[Entry], 
             draft.think_s = round(min(found, _LONGEST_PAUSE_S), 3)
             pauses.append(draft.think_s)
     if pauses:
-        notes.others.append(f"pauses of the recorded user: {len(pauses)}, together {sum(pauses):.4g} s in a round")
+        notes.other.append(f"pauses of the recorded user: {len(pauses)}, together {sum(pauses):.4g} s in a round")
 
 
-def _replace_values(
-    taken: Sequence[tuple[Draft, Entry]], secrets: Secrets, notes: ConversionNotes
-) -> tuple[list[Draft], int]:
+def _replace_values(taken: Sequence[tuple[Draft, Entry]], secrets: Secrets, notes: Notes) -> tuple[list[Draft], int]:
     """Returns the drafts with placeholders for secrets and for values of earlier responses. Also returns the number of
     bytes that a user must capture of a response."""
     for _, entry in taken:
@@ -221,7 +217,7 @@ def _replace_values(
     for draft, entry in taken:
         lines.update(_list_cookie_copies(draft, entry))
     if lines:
-        notes.others += [
+        notes.other += [
             "weir reads these values from earlier responses in each round. Check that each value is the right one:",
             *(f"  {line}" for line in lines),
         ]

@@ -13,8 +13,8 @@ from weir.compat.convert.conversion import ArgumentParser, Conversion
 from weir.compat.convert.documents import is_url, read_document, read_text
 from weir.compat.convert.draft import (
     FORM,
-    ConversionNotes,
     Draft,
+    Notes,
     Secrets,
     build_conversion,
     build_multipart,
@@ -88,7 +88,7 @@ class _Reader:
         """The names of `values` that a request uses."""
         self.total = 0
         """The number of operations in the file."""
-        self.notes, self.secrets = ConversionNotes(), Secrets()
+        self.notes, self.secrets = Notes(), Secrets()
         self._missing: Counter[str] = Counter()
         self._base = self._choose_base(source, host)
 
@@ -119,7 +119,7 @@ class _Reader:
             self.notes.leave_out("references to other files", reference)
         if self._missing:
             names = ", ".join(f"{name} ({count})" for name, count in self._missing.most_common())
-            self.notes.others.append(f"parameters without a value in the file: {names}")
+            self.notes.other.append(f"parameters without a value in the file: {names}")
 
     def _find_reason(self, method: str, operation: Mapping[str, Any]) -> str | None:
         if method in _WRITES and "writes" not in self._kinds:

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from weir.compat.convert.conversion import ArgumentParser, Conversion
 from weir.compat.convert.draft import (
     FORM,
-    ConversionNotes,
     Draft,
+    Notes,
     Secrets,
     build_conversion,
     build_multipart,
@@ -114,7 +114,7 @@ class _Reader:
         self._host = host
         self.origins: list[str] = []
         """The scheme and host of each request, including requests to other hosts."""
-        self.notes, self.secrets = ConversionNotes(), Secrets()
+        self.notes, self.secrets = Notes(), Secrets()
         self.total = 0
 
     def read_items(self) -> list[Draft]:
@@ -177,9 +177,8 @@ class _Reader:
                 safe = known if known.isidentifier() else name_variable(variable, draft.extract)
                 draft.extract[safe] = JsonPointer(pointer)
                 scope.extracted[variable] = f"{{{{{safe}}}}}"
-                self.notes.others.append(
-                    f"{{{{{safe}}}}} comes from {pointer or 'the body'} in the response of {name!r}"
-                )
+                where = pointer or "the body"
+                self.notes.other.append(f"{{{{{safe}}}}} comes from {where} in the response of {name!r}")
             for variable, text in script.constants.items():
                 scope.extracted.setdefault(variable, text)
             for variable in script.unknown:

@@ -11,7 +11,7 @@ from weir.toml_file import validate
 
 T = TypeVar("T")
 Many = Annotated[list[T], BeforeValidator(lambda value: [] if value is None else value)]
-"""A list in a field that Postman may also write as null."""
+"""A list. Postman may write null in its place."""
 
 
 class Pair(LooseTable):

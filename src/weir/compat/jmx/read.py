@@ -19,7 +19,7 @@ _CONTROLLERS = frozenset(["GenericController", "RecordingController", "LoopContr
 _WITHOUT_LOAD = frozenset(["TestFragmentController", "WorkBench", "HttpMirrorControl", "ProxyControl", "Arguments"])
 """Elements that send no requests by themselves."""
 _LISTENERS = ("ResultCollector", "Visualizer", "Summariser", "Listener")
-"""Ends of the kinds of listeners. Listeners send no requests."""
+"""A listener's kind ends with one of these words. Listeners send no requests."""
 
 
 def read_plan(path: Path, properties: Mapping[str, str]) -> ExactPlan:

@@ -69,8 +69,7 @@ class Scope:
         return write_original(found)
 
     def setting(self, element: Element, name: str, default: str = "", *, holder: Element | None = None) -> str:
-        """Returns a stripped property of `holder` (default: `element`). Reports a value that changes during the
-        load."""
+        """Returns a stripped property of `holder` (default: `element`). Reports values that change under load."""
         return self.resolve_fixed(element, (holder or element).value(name, default)).strip()
 
     def number(self, element: Element, name: str, default: str, *, holder: Element | None = None) -> int:
@@ -131,7 +130,7 @@ class Scope:
         setter = next((one for one in others if one.has_text(pattern)), None)
         if setter is None:
             return "no element that the engine supports sets this variable"
-        return f"the {setter.kind} at line {setter.line} sets this variable, but the engine does not support it"
+        return f"the {setter.kind} at line {setter.line} sets this variable, but is not supported by the engine"
 
     def list_values(self, column: tuple[str, str]) -> list[str]:
         """Returns the values in `column`: the names of a data set and of its column."""

@@ -51,8 +51,7 @@ class _Report:
 
 
 def read_report(text: str, name: str) -> list[ReportedResult] | None:
-    """Returns the results in all reports of a file, in order; None without a known report. Several results get names
-    from `name` and their first line's number. Raises ReportError for a figure that is missing or is not a number.
+    """Returns the results in all reports of a file, in their order; None without a report by a known tool.
 
     With several reports, the name of a result is `name` and the line in which its report begins. Raises ReportError: a
     figure in a known tool's report is missing or is not a number.

@@ -91,7 +91,7 @@ class TextFormat:
     marks: tuple[str, ...] = ()
     """Lines that only this tool prints. A text without all of these lines is not a report by this tool."""
     excludes: tuple[str, ...] = ()
-    """Lines that only other tools print."""
+    """Lines that only other tools print. A text with such a line is not a report by this tool."""
     optional: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
     """Lines of a list, such as quantiles (`percent`, `quantile_s`), statuses (`status`, `responses`) or failures
