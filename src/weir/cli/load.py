@@ -36,7 +36,7 @@ def load(
         list[str],
         Argument(
             metavar="URL...",
-            help="Targets: http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections get them in turn.",
+            help="http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections take several URLs in turn.",
         ),
     ],
     given: dict[str, Any],
@@ -68,7 +68,7 @@ def load(
         bool,
         Option(
             "--no-generator-limit",
-            help="Skip the 1 s measurement of the generator's highest rate after a load with a busy generator.",
+            help="Do not measure the generator's highest rate. Default: measure it for 1 s if the generator was busy.",
         ),
     ] = False,
     out: options.KeepLoad = None,

@@ -63,7 +63,7 @@ AgentThreads = Annotated[
     str | None,
     Option(
         "--agent-threads",
-        help="With --cluster: threads of each agent. They also divide the load. Example: 2,1,1. Default: equal.",
+        help="With --cluster: threads per agent. More threads take more of the load. Example: 2,1,1. Default: equal.",
     ),
 ]
 ShareNodes = Annotated[bool, Option("--share-nodes", help="With --cluster: allow several agents on one node.")]

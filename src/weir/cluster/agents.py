@@ -33,7 +33,7 @@ LEASE_S = 5.0
 _POLL_WITHIN_S = 0.5
 _UNREAD_LINES = 2048
 """Maximum number of an agent's unread lines on this machine. With more lines, a poll requests none, and lines wait on
-the node. The number is minutes of a load; the lines of a hundred agents need some hundred MiB of memory."""
+the node. This number of lines is minutes of a load. A hundred agents then need some hundred MiB."""
 _PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
 """Prefixes of lines that the agent may delay by some tenths of a second."""
 _LOOK_EVERY_S = 0.25

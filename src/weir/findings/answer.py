@@ -55,7 +55,7 @@ def build_answer(
                 )
             would_change = "A block with valid trials of the baseline and another stack would allow a comparison."
             return Answer(sentence, "invalid", (), indicative, (), would_change)
-    raise AssertionError("found no point with a trial that counts, expected a point for each such trial")
+    raise AssertionError("found no point with a trial that counts, expected a point for each trial that counts")
 
 
 def _answer_from(sentence: str, comparisons: Sequence[Comparison], would_change: str) -> Answer:

@@ -55,7 +55,7 @@ class WantedPoint:
 def find_wanted_points(groups: Sequence[PointCells], baseline: str | None) -> list[WantedPoint]:
     """Returns points to measure next: the middle of each gap between two points where the better stack changes.
 
-    A gap needs no new point if the crossing's interval lies within ±10 % of the crossing, or if the gap is as narrow.
+    A gap needs no new point if the crossing's interval, or the gap itself, lies within ±10 % of the crossing.
     A new point does not help if the interval covers the whole gap."""
     wanted = []
     for line in group_by_axis(groups):

@@ -56,8 +56,8 @@ def parse_address(text: str | None) -> Address:
 
 
 def accepts_host(address: Address, host: str) -> bool:
-    """Returns whether `host`, the `Host` header of a request, names this server. Rejects foreign DNS names: a foreign
-    page whose name resolves to this server could otherwise read our page (DNS rebinding)."""
+    """Returns whether `host`, the `Host` header of a request, names this server. Rejects foreign DNS names. Otherwise a
+    foreign page with a name for this server's address could read our page (DNS rebinding)."""
     match = _HOST_PORT.fullmatch(host)
     if match is None or int(match[3] or 80) != address.port:
         return False

@@ -9,8 +9,8 @@ class ExitCode(IntEnum):
     DONE = 0
     """The command finished. An invalid verdict of `load` changes this code only with `--strict`."""
     MISSED = 1
-    """A condition did not hold: `load` or `run` missed an objective, `--abort-on` ended a load, `gate` found a
-    regression, `audit` found an impossible number, or `prove` did not measure the predicted effect."""
+    """`load`, `run` or `plan` missed an objective, `--abort-on` ended a load, `gate` found a regression, `audit` found
+    an impossible number, `confirm` did not measure the predicted effect, or a `--fail-if` of `compare` was true."""
     USAGE = 2
     """Wrong usage, an invalid file, or a machine that lacks resources. For `doctor`: weir itself lacks a requirement.
     Also: weir cannot write a file, for example on a full disk. A run then ends and keeps its finished trials."""

@@ -43,12 +43,12 @@ class PointCharts:
 
 
 Charts = Callable[[], list[PointCharts]]
-"""Waits for the charts, and returns them in the order of `RunFindings.points`. A second call is an error."""
+"""Waits for the charts, and returns them in the order of `RunFindings.points`. Call the function at most once."""
 
 
 def begin_charts(reader: RunReader) -> Charts:
-    """Starts to compute charts in worker processes. Returns a function that waits for them. That function raises
-    WeirError for a damaged run file."""
+    """Starts to compute charts in worker processes. Returns a function that waits for the charts. The returned function
+    raises WeirError for a damaged run file."""
     cells = reader.cells()
     names = dict.fromkeys((cell.id for cell in cells), SERVER) if reader.info.is_load else sentence_names(cells)
     groups = group_points(cells, trials_to_show(reader))

@@ -149,7 +149,7 @@ class Tier(Table):
     """A tier of processes."""
 
     root: bool = False
-    """Whether this tier contains weir's child process and its descendants."""
+    """Whether this tier contains the process that weir starts, and all descendants of that process."""
 
 
 class Serves(Table):

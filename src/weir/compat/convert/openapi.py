@@ -296,7 +296,7 @@ def _list_statuses(operation: Mapping[str, Any]) -> list[int]:
 
 
 def _rank(media_type: str) -> int:
-    """Returns the preference for a media type: weir takes the media type with the lowest number."""
+    """Returns the rank of a media type: weir prefers the lowest rank."""
     kinds = (r"application/(.*\+)?json\b", FORM, "multipart/form-data", "text/")
     return next((place for place, kind in enumerate(kinds) if re.match(kind, media_type)), len(kinds))
 

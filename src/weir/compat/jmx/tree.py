@@ -92,7 +92,8 @@ def list_arguments(holder: Element | None) -> list[Argument]:
 
 
 def read_tree(path: Path) -> Element:
-    """Returns the enabled part of a .jmx file. Raises UsageError if the file is not a readable test plan without a DTD."""
+    """Returns the enabled part of a .jmx file. Raises UsageError if the file is unreadable, is no test plan or has a
+    DTD."""
     try:
         content = path.read_bytes() if path.stat().st_size <= _LARGEST_BYTES else None
     except OSError as error:
