@@ -45,7 +45,7 @@ def confirm(
     with open_study_run(run) as reader:
         path, info, bottlenecks = reader.path, reader.info, of_run(reader).bottlenecks
     if not info.study_text:
-        problem = "found trials from another tool, expected a run of weir: weir cannot repeat other trials"
+        problem = "found trials from another tool, expected a run of weir: weir cannot repeat those trials"
         raise UsageError(f"{path}: {problem}")
     possible = _choose_bottlenecks(bottlenecks, stack, path, run)
     file = Path(info.study_folder, f"{info.study}.toml")

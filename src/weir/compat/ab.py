@@ -39,7 +39,7 @@ _TABLE = ToolFlags(
         Flag("csv_file", "-e", str, "", "write the percentiles to this CSV file"),
         Flag("is_quiet", "-q", None, False, "print no progress. Default: print progress for more than 150 requests"),
         Flag("no_percentages", "-d", None, False, "print no table of percentiles"),
-        Flag("goes_on", "-r", None, False, "exit with 0 after connection resets. weir always continues the load"),
+        Flag("goes_on", "-r", None, False, "exit with 0 after connection resets. weir continues even without -r"),
         Flag("any_length", "-l", None, False, "allow responses of different lengths. Default: they count as failed"),
         Flag("verbosity", "-v", parse_whole, 0, "has no effect: weir prints no requests and no responses"),
     ),

@@ -95,7 +95,7 @@ class HeyFrontEnd(FrontEnd):
             notes.append(f"Requests/sec counts only responses; {counted}")
         redirects = sum(count for status, count in summary.status.items() if status in _REDIRECTS)
         if redirects and not self.flags.no_redirects:
-            notes.append(f"{redirects:,} responses were redirects. hey follows redirects: use the target's URL")
+            notes.append(f"{redirects:,} responses were redirects; hey follows redirects: use the target's URL")
         if summary.requests.unanswered:
             notes.append(f"{summary.requests.unanswered:,} requests were in flight at the end; hey waits for them")
         if self.flags.arguments:

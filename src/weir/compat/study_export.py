@@ -64,7 +64,7 @@ def list_study_notes(spec: LoadSpec, *, has_scenario: bool) -> list[str]:
     ]
     if spec.threads > 1 or spec.cpus:
         chosen = "the study chooses the generator's CPUs ([cpus] load)"
-        notes.append(f"{chosen}. The study runs one generator thread on each CPU; the load has {spec.threads} in total")
+        notes.append(f"{chosen}, and runs one generator thread on each CPU; the load has {spec.threads} in total")
     return notes
 
 

@@ -301,7 +301,7 @@ def test_a_bill_counts_all_complaints_and_begins_with_the_most_frequent(read: Re
         "expected none",
         f"AuthManager 1, first at line 13 ('Passwords'): {unsupported}",
         "-Jthreads 1, first at line 14 ('Users'): this property is not set, and JMeter takes '1': add -Jthreads=...",
-        "__time 1, first at line 14 ('time'): the engine's templates have no placeholder for such a function, or not "
+        "__time 1, first at line 14 ('time'): the engine's templates have no placeholder for this function "
         "with these arguments",
     ]
     assert found.summary == "RegexExtractor 2, JSR223PreProcessor 1, IfController 1 and 7 more"

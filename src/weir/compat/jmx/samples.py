@@ -81,7 +81,7 @@ def judge_redirects(native: "NativeLoad", end: LoadEnd, log: NDArray[Any] | None
         return end
     verdict = end.summary.verdict
     validity = "suspect" if verdict.validity == "valid" else verdict.validity
-    reason = f"{count} responses are redirects. JMeter would have followed them with further requests"
+    reason = f"{count} responses are redirects; JMeter would have followed them with further requests"
     verdict = replace(
         verdict, validity=validity, reasons=[*verdict.reasons, reason], kinds=[*verdict.kinds, "redirects"]
     )

@@ -324,7 +324,7 @@ GATLING_JSON = JsonFormat(
 
 
 def _finish_artillery(values: Values, report: Any) -> Values:
-    """Widens the times, because artillery sorts times into classes of 1 %. The keys contain dots."""
+    """Widens the times, because artillery sorts times into classes of 1 %. The keys of the report contain dots."""
     counters, times = report["aggregate"]["counters"], report["aggregate"]["summaries"].get("http.response_time", {})
     codes = {name.rpartition(".")[2]: often for name, often in counters.items() if name.startswith("http.codes.")}
     requests = counters["http.requests"]
