@@ -33,8 +33,8 @@ def start_parallel(
 ) -> Callable[[], list[Result]]:
     """Calls `function` for each part in worker processes. Each worker opens its own reader of the same file. Results
     must be picklable. Returns a second function, which waits for the workers and returns the results in order. Call the
-    second function at most once. It raises the exception of `function`, or WeirError after a kill of a worker. Workers
-    never outlive this process."""
+    second function at most once. The second function raises the exception of `function`, or WeirError after a kill of a
+    worker. Workers never outlive this process."""
     workers = min(len(os.sched_getaffinity(0)), len(parts))
     if workers < 2 or threading.active_count() > 1 or len(reader.trials()) < MIN_TRIALS:
         return lambda: [function(reader, part) for part in parts]
