@@ -21,7 +21,7 @@ _READER_NICE = 19
 
 
 class Closing(ABC):
-    """Base class of context managers. At the end of a `with` block, the context manager calls `close`."""
+    """Base class of context managers that call `close` at the end of a `with` block."""
 
     @abstractmethod
     def close(self) -> None:
@@ -72,10 +72,10 @@ class Engine(ABC):
 
     @abstractmethod
     def _ending(self) -> tuple[int | None, bytes]:
-        """Returns the engine's exit status and standard error. If signal 9 ended the engine, the exit status is -9."""
+        """Returns the engine's exit status and standard error. After a kill (signal 9), the exit status is -9."""
 
     def error(self) -> WeirError:
-        """Returns an error that explains why the engine has ended. Call `wait` first."""
+        """Returns an error with the reason of the engine's end. Call `wait` first."""
         if self.error_record is not None:
             kind = UsageError if self.error_record.get("code") == ExitCode.USAGE else TargetError
             return kind(str(self.error_record.get("message")), hint=str(self.error_record.get("hint") or ""))
@@ -106,12 +106,12 @@ class Engine(ABC):
 
 
 StartEngine = Callable[..., Engine]
-"""A function that starts a subcommand of `weir-engine`, on this machine (`EngineProcess`) or on another machine.
-Parameters: a list of the subcommand and its arguments, `on_record` and `on_end`."""
+"""Starts a subcommand of `weir-engine`, on this machine (`EngineProcess`) or on another machine. Parameters: a list of
+the subcommand and its arguments, `on_record` and `on_end`."""
 
 
 class EngineProcess(Engine):
-    """A running subcommand of `weir-engine` on this machine. `cpus`: CPUs of the engine. Empty: the caller's CPUs."""
+    """A running subcommand of `weir-engine` on this machine. `cpus`: CPUs of the engine; empty: the caller's CPUs."""
 
     def __init__(
         self,
@@ -131,9 +131,9 @@ class EngineProcess(Engine):
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    # Ctrl-C at the terminal reaches only weir, not the engine. A generator stays in weir's session. If
-                    # the kernel groups CPU time by session ("autogroup"), niceness counts only within a session. The
-                    # host has its own session, and sets the niceness of this session.
+                    # Ctrl-C at the terminal must reach only weir, not the engine. A generator stays in weir's session:
+                    # if the kernel groups CPU time by session ("autogroup"), niceness counts only within a session. The
+                    # host has its own session, and sets that session's niceness.
                     start_new_session=leads_session,
                     process_group=-1 if leads_session else 0,
                 )
@@ -195,7 +195,7 @@ class EngineProcess(Engine):
 
 @contextlib.contextmanager
 def pin_to_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Binds the calling thread, and processes and threads that it starts, to `cpus`. Empty `cpus` change nothing."""
+    """Binds the calling thread, and all threads and processes that it starts, to `cpus`. Empty: changes nothing."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus or before)
     try:

@@ -39,7 +39,7 @@ class Run:
             return of_run(reader)
 
     def trials(self) -> pl.DataFrame:
-        """Returns one row per finished trial: cell, verdict, value of each metric, and its use in findings (`used`)."""
+        """Returns one row per finished trial: cell, verdict, each metric, and whether findings use the trial."""
         with RunReader(self._path) as reader:
             rows = [
                 {
@@ -64,7 +64,7 @@ class Run:
         return self._rows(lambda reader, trial: reader.readings(SampleRow, trial))
 
     def thread_states(self) -> pl.DataFrame:
-        """Returns one row per reading and thread name: the cumulative seconds of these threads in each state."""
+        """Returns one row per reading and thread name: the threads' cumulative seconds in each state."""
         return self._rows(lambda reader, trial: reader.readings(ThreadStateRow, trial))
 
     def comparisons(self) -> pl.DataFrame:
@@ -117,5 +117,5 @@ def _cell(cell: Cell) -> dict[str, Any]:
 
 
 def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
-    # polars needs all rows to find the type of a column, because a column may be null or missing in the first row.
+    # polars needs all rows to find a column's type: the first row may have null or no value.
     return pl.DataFrame([dict(row) for row in rows], infer_schema_length=None)

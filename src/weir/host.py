@@ -17,18 +17,18 @@ from weir.model.records import Sample
 from weir.model.run_types import Limits, Network
 
 _ANSWER_S = 60.0
-"""Maximum time for a reply of the host, in seconds. For `stop`, weir adds the grace period."""
+"""Maximum time for a reply of the host, in seconds. `stop` adds the grace period."""
 
 
 class HostGoneError(WeirError):
-    """The host and all its processes have ended. This error ends the run. A stack's failure does not end the run."""
+    """Raised after the end of the host and all its processes. This error ends the run. A stack's failure does not."""
 
     exit_code = ExitCode.TARGET
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """User id and group id. A process with these ids has no other groups."""
+    """User id and group id. A process of this user has no other groups."""
 
     uid: int
     gid: int
@@ -49,7 +49,7 @@ class Ability:
 
     possible: bool
     detail: str
-    """How the host provides the feature, or why the host cannot provide the feature."""
+    """How the host provides the feature, or the reason why it cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Ended:
     cpu_system_s: float
     peak_rss_bytes: int
     oom_kills: int | None = None
-    """Number of processes that the kernel killed because of the memory limit. None: the process had no memory limit."""
+    """Number of processes that the kernel killed at the memory limit. None: the process had no memory limit."""
     left_behind: tuple[str, ...] = ()
     """Names of descendants that still ran after SIGTERM. The host then killed these descendants."""
     written: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class Ended:
 
     @property
     def out_of_memory(self) -> str:
-        """Returns a text about processes that the kernel killed because of the memory limit. Empty without kills."""
+        """Returns a text about kills by the kernel at the memory limit. Empty without kills."""
         if not self.oom_kills:
             return ""
         processes = "process" if self.oom_kills == 1 else "processes"
@@ -113,7 +113,7 @@ class Host(Closing):
         self.on_sample: Callable[[Sample], None] = lambda _: None
         self.on_exit: Callable[[Ended], None] = lambda _: None
         self.on_gone: Callable[[], None] = lambda: None
-        """A function that the reader thread calls when the host or the host's machine is gone."""
+        """Function for the end of the host or of its machine. The reader thread calls the function."""
         self._process = start_engine(["host"], on_record=self._take, on_end=self._stream_ended)
         self.pid = self._process.pid
         hello = self._hello.get()
@@ -168,16 +168,16 @@ class Host(Closing):
         return Started(int(answer["pid"]), answer["address"] or "127.0.0.1")
 
     def stop(self, name: str, *, grace_s: float = 5.0) -> Ended:
-        """Stops a process and its descendants with SIGTERM. Sends SIGKILL if they still run after `grace_s` seconds."""
+        """Stops a process and its descendants with SIGTERM, and after `grace_s` seconds with SIGKILL."""
         return _parse_end(self._ask("stop", name=name, grace_s=grace_s, wait_s=_ANSWER_S + grace_s))
 
     def ended(self, name: str) -> Ended | None:
-        """Returns the `Ended` of a process that has ended without `stop`. Returns None while the process runs."""
+        """Returns the `Ended` of a process that ended without `stop`. None while the process runs."""
         with self._changed:
             return self._ended.get(name)
 
     def wait_ended(self, name: str, timeout_s: float | None = None) -> Ended | None:
-        """Waits until a process ends without `stop`. Returns None if the process still runs after `timeout_s`."""
+        """Waits until a process ends without `stop`. Returns None if the process still runs after the timeout."""
         with self._changed:
             self._changed.wait_for(lambda: name in self._ended or self.is_gone, timeout_s)
             if name not in self._ended and self.is_gone:
@@ -272,10 +272,10 @@ class Host(Closing):
     def _why_gone(self) -> WeirError:
         failure = self._process.failure
         if isinstance(failure, GeneratorError):
-            # The agent has reported that the host's machine is gone.
+            # The agent has reported the loss of the host's machine.
             return HostGoneError(failure.message, hint=failure.hint)
         if isinstance(failure, WeirError):
-            # A function that receives samples failed, for example because the disk is full. The host itself works.
+            # A function for samples failed, for example on a full disk. The host itself works.
             return failure
         if failure is not None:
             return HostGoneError(f"weir-engine host: {failure}")

@@ -35,7 +35,7 @@ _PLAN_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The flag, the key and the form label with which users set one field of a load."""
+    """The flag, the key and the form label of one field of a load."""
 
     flags: str
     """Spellings of the flag, such as `-R/--rate`."""
@@ -47,8 +47,8 @@ class Setting:
     write: Callable[[Any], str] = str
     const: Any = True
     repeats: bool = False
-    """Whether users may repeat the flag. The field then is a tuple of the values that `read` returns. If `read` returns
-    tuples, weir concatenates these tuples."""
+    """Whether users may repeat the flag. The field is then a tuple of the results of `read`. If a result is a tuple,
+    weir concatenates the results."""
     key: str = ""
     """Key in study files, such as `load.ramp_s` or `matrix.users`. Empty: study files have no such key."""
     key_help: str = ""
@@ -97,7 +97,7 @@ class LoadSpec:
         **_PROFILE, key="matrix.users", label="or users", placeholder="200 or 0s:0,30s:500",
     )  # fmt: skip
     ramp_s: float | None = _setting(
-        None, "--ramp", "With --users N: weir starts the users one by one over this time.", **_TIME, key="load.ramp_s",
+        None, "--ramp", "With --users N: start the users one by one over this time.", **_TIME, key="load.ramp_s",
         key_help="With `matrix.users`: weir starts the users one by one over this time.",
         label="ramp of the users", placeholder="20s",
     )  # fmt: skip
@@ -204,7 +204,7 @@ class LoadSpec:
     )  # fmt: skip
     all_addresses: bool = _setting(
         False, "--all-addresses",
-        "Connect to all addresses of the URL's host that accept connections, in turn. Default: to the first of them.",
+        "Connect to all working addresses of the URL's host, in turn. Default: to the first of them.",
     )  # fmt: skip
     bind: tuple[str, ...] = _setting(
         (), "--bind",
@@ -337,7 +337,7 @@ class LoadSpec:
         return shlex.join(["weir", "load", *self.to_arguments()])
 
     def without_implied_settings(self) -> "LoadSpec":
-        """Returns the same load without the headers and the method that the engine would send anyway."""
+        """Returns the same load without headers and a method that the engine sends by default."""
         host = urlsplit(self.urls[0]).netloc.lower()
         connection = "keep-alive" if self.keep_alive else "close"
         implied = {("host", host), ("host", re.sub(":(80|443)$", "", host)), ("connection", connection)}
@@ -392,7 +392,7 @@ class LoadSpec:
         return ((0.0, 0.0), (self.ramp_s, users))
 
     def _default_duration_s(self, load: Load) -> float:
-        """Returns the duration of a load for which the user has not set `duration_s`."""
+        """Returns the duration of a load without `duration_s`."""
         if self.requests is not None or (isinstance(load, ClosedLoad) and load.requests_per_user is not None):
             return MAX_DURATION_S
         if self.ramp_s is not None:
@@ -446,7 +446,7 @@ class LoadSpec:
                 raise _error(names, name, f"found {value!r} together with {names['scenario']}, {expected}")
 
     def to_tls(self, names: "Names") -> Tls | None:
-        """Returns the settings of TLS; None without such settings. Raises UsageError if settings contradict each other."""
+        """Returns the TLS settings; None without such settings. Raises UsageError if settings contradict each other."""
         given = [name for name in SETTINGS if name.startswith("tls_") and getattr(self, name) != _DEFAULTS[name]]
         if not given:
             return None
@@ -509,7 +509,7 @@ def read_flags(urls: tuple[str, ...], given: Mapping[str, Any]) -> LoadSpec:
 
 
 def choose_user_settings(users: Profile) -> dict[str, Any]:
-    """Returns the fields of `LoadSpec` that create these users: connections, users with a ramp, or a profile."""
+    """Returns the fields of `LoadSpec` for these users: connections, users with a ramp, or a profile."""
     match users:
         case ((0.0, 0.0), (ramp_s, most)) if ramp_s > 0 and most == int(most):
             return {"users": most, "ramp_s": ramp_s}
@@ -520,7 +520,7 @@ def choose_user_settings(users: Profile) -> dict[str, Any]:
 
 
 def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Returns the URL without name and password, and the name and password. None: the URL has no name and password."""
+    """Returns the URL without name and password, and the pair of name and password (None without them)."""
     scheme, separator, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     userinfo, at, host = authority.rpartition("@")
@@ -540,7 +540,7 @@ def _has_pauses(scenario: Mapping[str, Any] | None) -> bool:
 
 
 def _needs_responses(scenario: Mapping[str, Any] | None) -> bool:
-    """Returns whether a request of a scenario depends on the response before it."""
+    """Returns whether a request of a scenario depends on an earlier response."""
     if scenario is None:
         return False
     extracts = any(step.get("extract") for step in _list_steps(scenario))

@@ -24,7 +24,7 @@ from weir.model.records import Interval, LoadEnd
 
 Unit = Literal["us", "fraction", "count", "rps"]
 Times = Mapping[int, int]
-"""A mapping from a bucket's time in nanoseconds to the number of requests with this time."""
+"""A dict from a bucket's time in nanoseconds to the number of requests."""
 
 _EXAMPLES = "'p99<50ms', 'errors<0.1%' or 'throughput>1000'"
 _METRICS = "a percentile such as p50 or p99.9, mean, max, errors, unanswered, unsent or throughput"
@@ -46,7 +46,7 @@ class Condition:
 
     @property
     def quantile(self) -> float | None:
-        """Returns the quantile that the metric names: 0.99 for `p99`, 1 for `max`, None for other metrics."""
+        """Returns the metric's quantile: 0.99 for `p99`, 1 for `max`, None for other metrics."""
         if self.metric == "max":
             return 1.0
         return float(self.metric[1:]) / 100 if re.fullmatch(r"p[\d.]+", self.metric) else None
@@ -77,7 +77,7 @@ def judged_from_json(value: Mapping[str, Any]) -> Judged:
 
 
 def parse_objective(text: str) -> Condition:
-    """Parses `--objective`: a time or share below a limit, or throughput above a limit. Raises UsageError if invalid.
+    """Parses `--objective`: a time or share below a limit, or a throughput above one. Raises UsageError if invalid.
 
     >>> parse_objective("p99 < 50ms").limit, parse_objective("errors<=0.1%").limit
     (50000.0, 0.001)
@@ -95,7 +95,7 @@ def parse_abort_condition(text: str) -> Condition:
 
 
 def judge(condition: Condition, end: LoadEnd) -> Judged:
-    """Returns the measured value of a condition for a whole load, and whether the condition holds."""
+    """Returns the measured value of a condition for a whole load, and whether the load meets the condition."""
     summary, requests = end.summary, end.summary.requests
     found: float | None
     if requests.intended == 0:
@@ -126,7 +126,7 @@ def count_missed(condition: Condition, end: LoadEnd) -> int:
 
 
 class AbortWatch(LoadObserver):
-    """An observer of a load. When a condition holds over the last second, the observer calls `end_load` once."""
+    """An observer of a load. Calls `end_load` once, when a condition holds over the last second."""
 
     def __init__(self, conditions: Sequence[Condition], end_load: Callable[[], None]) -> None:
         self._conditions = conditions
@@ -144,7 +144,7 @@ class AbortWatch(LoadObserver):
                 self._end_load()
 
     def _judge(self, interval: Interval) -> Judged | None:
-        """Returns the first condition that holds over the last second. Returns None during the first second."""
+        """Returns the first condition that holds over the last second. None during the first second."""
         times = Hdr.from_text(interval.histogram) if self._needs_times else Hdr()
         self._window.append((interval, times))
         self._times.merge(times)
@@ -172,7 +172,7 @@ class AbortWatch(LoadObserver):
         times = self._times
         oldest_us = intervals[-1].oldest_age_us
         if not times.counts:
-            # Without responses, the response time is at least the age of the oldest request.
+            # Without responses, the age of the oldest request is the minimum of the response time.
             return oldest_us or None
         if condition.metric == "mean":
             return times.mean / 1e3
@@ -183,8 +183,8 @@ class AbortWatch(LoadObserver):
 
 
 def _quantile(q: float, *, times: Times, ages: Times, timeless: int, wrong: int, intended: int) -> float | None:
-    """Returns the response time at quantile q, in µs. Returns None if too many requests have no response time."""
-    # Integers in parts per billion: 1 % of 100 is exactly 1.
+    """Returns the response time at quantile q, in µs. None if too many requests have no response time."""
+    # Computes in parts per billion, so that 1 % of 100 is exactly 1.
     allowed = intended * round((1 - q) * 1e9) // 1_000_000_000
     beyond = timeless + wrong + sum(times.values()) + sum(ages.values())
     found = 0

@@ -1,6 +1,6 @@
 """Computes results from one run file in parallel, on all CPUs of this process. Workers are forks of this process. Only
-large runs use workers, because a fork costs time. A fork is safe only while no other thread runs. Pools have threads,
-so this module uses no pool."""
+large runs use workers, because a fork costs time. A fork is safe only without other threads. So this module uses no
+pool: pools have threads."""
 
 import ctypes
 import gc
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
 
 MIN_TRIALS = 200
-"""Minimum number of trials in a run file for which workers save time."""
+"""Minimum number of trials in a run file for workers. With fewer trials, workers save no time."""
 _NUMBER = struct.Struct("=Q")
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Parameters of `mallopt`, from malloc.h."""
@@ -32,15 +32,15 @@ def start_parallel(
     reader: RunReader, parts: Sequence[Part], function: Callable[[RunReader, Part], Result]
 ) -> Callable[[], list[Result]]:
     """Calls `function` for each part in worker processes. Each worker opens its own reader of the same file. Results
-    must be picklable. Returns a second function, which waits for the workers and returns the results in the order of
-    the parts. Call the second function at most once. The second function raises the exception of `function`, or
-    WeirError if a worker was killed. Workers never outlive this process."""
+    must be picklable. Returns a second function, which waits for the workers and returns the results in order. Call the
+    second function at most once. The second function raises the exception of `function`, or WeirError after a kill of a
+    worker. Workers never outlive this process."""
     workers = min(len(os.sched_getaffinity(0)), len(parts))
     if workers < 2 or threading.active_count() > 1 or len(reader.trials()) < MIN_TRIALS:
         return lambda: [function(reader, part) for part in parts]
     _keep_freed_memory()
     context = multiprocessing.get_context("fork")
-    # All workers share the read position of this file. Each worker reads the next number, so a slow worker reads fewer.
+    # All workers share this file's read position. Each reads the next number, so a slow worker reads fewer numbers.
     numbers = os.memfd_create("parts")
     os.write(numbers, b"".join(map(_NUMBER.pack, range(len(parts)))))
     os.lseek(numbers, 0, os.SEEK_SET)
@@ -49,7 +49,7 @@ def start_parallel(
         receiving, sending = context.Pipe(duplex=False)
 
         def work(receiving: Connection = receiving, sending: Connection = sending) -> None:
-            # If the parent has ended, sending must fail rather than block.
+            # After the parent's end, sending must fail instead of blocking.
             receiving.close()
             # The parent handles Ctrl-C.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -62,7 +62,7 @@ def start_parallel(
                     done = {number: function(own, parts[number]) for (number,) in map(_NUMBER.unpack, taken)}
             except Exception as error:
                 done = error
-            # The worker sends all results at the end. Results during the work would fill the pipe and block the worker.
+            # The worker sends all results at the end. Earlier results would fill the pipe, and block the worker.
             sending.send(done)
 
         process = context.Process(target=work, daemon=True)
@@ -108,7 +108,7 @@ def without_gc(function: Callable[Parameters, Result]) -> Callable[Parameters, R
 
 
 def _keep_freed_memory() -> None:
-    """Makes malloc keep freed memory for later use, because each page of new memory costs a page fault."""
+    """Makes malloc keep freed memory for later use: each new page of memory costs a page fault."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     # Not every C library has `mallopt`.
     if mallopt is not None:

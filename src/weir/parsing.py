@@ -136,7 +136,7 @@ def parse_numbers(text: str) -> list[float]:
             raise InvalidValueError(text, f"a range from lower to higher, such as {match[2]}..{match[1]}")
         if step == 0:
             raise InvalidValueError(text, f"a step above 0 in {part.strip()!r}: with step 0 the range never ends")
-        # Multiplication avoids the rounding errors of repeated addition. 1e-9 keeps an end that rounding has moved.
+        # Multiplication avoids the rounding errors of repeated addition. 1e-9 keeps an end despite rounding.
         count = int((last - first) / step + 1e-9) + 1
         if len(found) + count > MAX_NUMBERS:
             raise InvalidValueError(text, f"at most {MAX_NUMBERS:,} numbers")
@@ -185,7 +185,7 @@ def parse_body(text: str) -> bytes:
 
 
 def write_body(body: bytes) -> str:
-    """Returns a body as the value of `--body`. Returns `@body` if the body is binary, too long, or begins with @."""
+    """Returns a body as the value of `--body`: `@body` if the body is binary, too long, or begins with @."""
     if not (body.startswith(b"@") or b"\0" in body or len(body) >= _MAX_ARGUMENT_BYTES):
         with suppress(UnicodeDecodeError):
             return body.decode()

@@ -21,7 +21,7 @@ def find_data_folder(name: str) -> Path:
 
 
 def find_cache_folder() -> Path:
-    """Returns the path in `WEIR_CACHE`, or else `weir` in the user's cache directory. The folder may be missing."""
+    """Returns the path in `WEIR_CACHE`, or else `weir` in the user's cache directory. The folder may not exist yet."""
     if override := os.environ.get(Variable.CACHE):
         return Path(override).expanduser().resolve()
     base = os.environ.get(Variable.CACHE_HOME)
@@ -29,7 +29,7 @@ def find_cache_folder() -> Path:
 
 
 def find_free_folder(parent: Path, name: str) -> Path:
-    """Returns the first of the paths `NAME-1`, `NAME-2`, … in `parent` that does not exist."""
+    """Returns the first path of `NAME-1`, `NAME-2`, … in `parent` that does not exist."""
     number = 1
     while (folder := parent / f"{name}-{number}").exists():
         number += 1

@@ -58,15 +58,15 @@ class Regex(Extract):
 
 
 class Check(Table):
-    """The conditions that a correct response must meet. Without conditions, every status below 400 is correct."""
+    """The conditions of a correct response. Without conditions, every status below 400 is correct."""
 
     status: list[int] | None = None
     body_equals: str | None = None
     body_contains: str | None = None
     body_matches: list[str] = Field(default_factory=list)
-    """Regular expressions. Each of them must match a part of the body."""
+    """Regular expressions. Each must match a part of the body."""
     body_lacks: list[str] = Field(default_factory=list)
-    """Regular expressions. None of them may match a part of the body."""
+    """Regular expressions. None may match a part of the body."""
     json_: dict[str, Any] | None = Field(default=None, alias="json")
     """A table from JSON pointers to the expected values in the body."""
     max_body_bytes: int | None = Field(default=None, ge=0)
@@ -106,7 +106,7 @@ class Step(Table):
     def to_plan(self) -> dict[str, Any]:
         """Returns the step in the form of the engine's plan."""
         plan = self.model_dump(by_alias=True, exclude_none=True, exclude={"check"})
-        # `exclude_none` must not drop a null that the check expects.
+        # `exclude_none` must not remove an expected null.
         plan["check"] = self.check.model_dump(by_alias=True, exclude_defaults=True)
         plan["headers"] = [list(pair) for pair in self.headers.items()]
         return plan
@@ -143,7 +143,7 @@ class Scenario(Table):
     feeders: dict[str, Feeder] = Field(default_factory=dict)
     cookies: Literal["user", "round", "off"] = "user"
     on_failure: Literal["continue", "leave"] = "continue"
-    """`continue` or `leave`: what a user does after a failed request."""
+    """What a user does after a failed request: `continue` or `leave`."""
     capture_bytes: int = Field(default=DEFAULT_CAPTURE_BYTES, ge=1)
 
     @model_validator(mode="after")
@@ -170,7 +170,7 @@ def read_scenario(path: Path) -> dict[str, Any]:
 def parse_scenario(content: dict[str, Any], path: Path, *, below: str = "") -> dict[str, Any]:
     """Returns the key `scenario` of the engine's plan. `content`: a table of the TOML file `path`. Feeder files are
     relative to the folder of `path`. Messages show `below` before each key. Raises UsageError if the scenario is not
-    valid, if a feeder's file does not exist, or if an environment variable of `{{env NAME}}` is missing."""
+    valid, a feeder's file does not exist, or an environment variable of `{{env NAME}}` is missing."""
     plan = validate(Scenario, content, path=path, below=below).to_plan(path.parent)
     for name, feeder in plan["feeders"].items():
         if not Path(feeder["file"]).is_file():

@@ -16,7 +16,7 @@ D = TypeVar("D", bound="DataFile")
 
 
 class Table(BaseModel):
-    """Base class of TOML tables. Unknown keys are errors. A key for a string rejects numbers."""
+    """Base class of TOML tables. Unknown keys are errors. A key for texts rejects numbers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
@@ -118,11 +118,11 @@ def _describe_error(type_: type[BaseModel], detail: ErrorDetails) -> str:
 
 
 def _list_known_keys(type_: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Returns the keys of the table at `location` in `type_`. Returns an empty list without a table at `location`."""
+    """Returns the keys of the table at `location` in `type_`. Returns an empty list if there is no table."""
     current: Any = type_
     for part in location:
         model = _find_model(current)
-        # If `part` is not a field, it is an index of a list or a key of a dict of tables.
+        # If `part` is not a field, `part` is an index of a list or a key of a dict of tables.
         current = model.model_fields[str(part)].annotation if model and part in model.model_fields else model
     model = _find_model(current)
     return [field.alias or name for name, field in model.model_fields.items()] if model else []

@@ -256,7 +256,7 @@ def wait_for_load(pid: int) -> None:
 
 
 def test_that_redirects_are_not_followed_is_said_unless_they_are_not_to_be(of_both: Callable[[str], Both]) -> None:
-    assert "8 responses were redirects, which hey follows" in of_both(FOLLOWED).weir.err
+    assert "8 responses were redirects; hey follows" in of_both(FOLLOWED).weir.err
     assert "hey follows" not in of_both("-n 8 -c 2 -disable-redirects {url}moved").weir.err
 
 

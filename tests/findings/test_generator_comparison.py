@@ -142,8 +142,8 @@ def test_generators_are_the_answer_of_a_study_that_varies_them_and_stacks_are_co
     assert [same.label for same in findings.generators] == ["flask-gunicorn", "sanic"]
     assert findings.answer.sentence.startswith("Flask on echo, 20 connections: hey 0.")
     assert re.search(
-        r"hey 0\.\d+× of weir's throughput, so that it is the limit itself\. Sanic on echo, 20 connections: hey 0\.\d+× of weir's "
-        r"throughput, so that it is the limit itself \(95 % intervals below, 3 blocks: indicative\)\.",
+        r"hey 0\.\d+× of weir's throughput, so that this generator is the limit\. Sanic on echo, 20 connections: hey 0\.\d+× of weir's "
+        r"throughput, so that this generator is the limit \(95 % intervals below, 3 blocks: indicative\)\.",
         findings.answer.sentence,
     )
     assert [found.name for found in findings.answer.comparisons] == ["hey, Flask", "hey, Sanic"]

@@ -163,5 +163,5 @@ def test_what_nobody_can_say_is_not_promised_to_more_blocks(tmp_path: Path) -> N
     few = replace(STUDY, stacks=(replace(SLOW, throughput_rps=2_000),))
     found = held(tmp_path, few, few)
     assert found.sentence == (
-        "No metric is shown to be worse by more than 5%; 1 of 3 have no verdict, because no usable trial of base has this metric."
+        "No metric is clearly worse by more than 5%; 1 of 3 have no verdict, because no usable trial of base has this metric."
     )

@@ -229,7 +229,7 @@ def test_another_generator_that_used_all_of_its_cpus_is_suspect() -> None:
 
 def test_a_count_that_the_kernel_did_not_see_makes_a_trial_suspect() -> None:
     assert only(judged(connections=4, requests_in_kernel=900)) == ("counts", "suspect")
-    assert "counts 1,000 responses, the kernel 900" in judged(connections=4, requests_in_kernel=900).texts[0]
+    assert "counts 1,000 responses, the kernel counts 900" in judged(connections=4, requests_in_kernel=900).texts[0]
     assert judged(connections=4, requests_in_kernel=1009) == TrialVerdict()
     assert judged(connections=4, requests_in_kernel=None) == TrialVerdict()
 

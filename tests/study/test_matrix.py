@@ -226,7 +226,7 @@ def test_variants_are_crossed_with_the_stacks_that_have_them(tmp_path: Path) -> 
     assert labels('["default", "fast"]') == ["pool", "pool[fast]", "loop"]
     assert labels('["fast", "slow"]') == ["pool[fast]", "pool[slow]", "loop"]
     path = study(tmp_path, 'connections = [4]\nvariants = ["fast"]', stacks='["pool", "pool[fast]"]')
-    assert "matrix.stacks: found pool[fast] twice, once by name and once from matrix.variants" in problem(path)
+    assert "matrix.stacks: found pool[fast] twice, by name and from matrix.variants" in problem(path)
 
 
 def test_replicas_and_cpus_are_coordinates_and_share_the_cpus_of_the_stack(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_generators_that_are_not_here_are_named_and_can_be_left_out(
     with pytest.raises(UsageError) as refused:
         require_generators(whole)
     assert (refused.value.message, refused.value.hint) == (
-        f"{path}: matrix.generators: {missing}", "use --skip-missing to omit stacks and generators that this machine cannot run",
+        f"{path}: matrix.generators: {missing}", "use --skip-missing to omit what this machine cannot run",
     )  # fmt: skip
     left, said = whole.without_unmet()
     assert said == [f"generator wrk is left out: {missing}"]

@@ -13,7 +13,7 @@ from weir.paths import find_data_folder
 
 @dataclass(frozen=True, slots=True)
 class AuditedLoad:
-    """One load in a file, and the laws that the figures of this load violate."""
+    """One load in a file, and the laws that its figures violate."""
 
     result: ReportedResult
     violations: tuple[Violation, ...]

@@ -105,7 +105,7 @@ def _result(entry: NamedEntry, defaults: Entry) -> ReportedResult:
     figures: dict[str, Any] = {f"{key}_s": _figure(values.pop(key)) for key in _TIME_COLUMNS if key in values}
     if "throughput_rps" in values:
         figures["throughput_rps"] = Figure.printed(values.pop("throughput_rps"))
-    # Ramp and pause have no rounding, because they are settings of the load and not measured.
+    # Ramp and pause are settings of the load, so they have no rounding.
     ramp_s, think_s = (figures.pop(key, Figure(0.0)).value for key in ("ramp_s", "think_s"))
     quantiles_s = {float(key[1:].replace("_", ".")) / 100: _figure(value) for key, value in quantiles}
     return ReportedResult(**values, **figures, ramp_s=ramp_s, think_s=Figure(think_s), quantiles_s=quantiles_s)

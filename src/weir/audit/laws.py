@@ -16,11 +16,11 @@ from weir.model.reported_result import Figure, ReportedResult
 from weir.model.verdict import Reason
 
 AT_CAP = 0.95
-"""From this ratio of the throughput to a load's highest possible throughput on, weir says that the load is the limit."""
+"""From this ratio on, the load is the limit: throughput ÷ highest possible throughput of the load."""
 SLACK = 0.002
-"""Relative tolerance in addition to rounding, because the last responses may arrive after the tool's clock stops."""
+"""Relative tolerance in addition to rounding. The last responses may arrive after the tool's clock stops."""
 HEY_KEEPS = 1_000_000
-"""Maximum number of results that hey keeps. hey's sum of response times, however, includes all results."""
+"""Maximum number of results that hey keeps. But hey's sum of response times includes all results."""
 PHYSICS = "physics"
 """Kind of a verdict's reason: the figures of the trial violate a law."""
 _OTHER_REQUESTS = "These figures describe different requests."
@@ -29,10 +29,10 @@ _COUNTED_WRONG = "One of the two counts leaves out requests, or counts some requ
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violated law, or a reached limit: figures violate a law, or the throughput reaches the limit of the load."""
+    """A violated law, or a reached limit: the figures violate a law, or the throughput reaches the load's limit."""
 
     kind: Literal["impossible", "pipelined", "capped"]
-    """`pipelined`: the figures are possible only if each user has several requests in flight."""
+    """`pipelined`: the figures are possible only with several requests in flight for each user."""
     law: str
     found: str
     """A sentence with the printed figure and the law's limit."""
@@ -45,12 +45,12 @@ Law = Callable[[ReportedResult], list[Violation] | None]
 
 
 def check_laws(*results: ReportedResult) -> list[list[Violation]]:
-    """Returns a list of violations for each result and law. Omits a law if the result lacks a necessary figure."""
+    """Returns a list of violations for each result and law. Leaves out a law if the result lacks a necessary figure."""
     return [violations for result in results for law in _LAWS if (violations := law(result)) is not None]
 
 
 def find_violations(*results: ReportedResult) -> tuple[Violation, ...]:
-    """Returns all violations of the results: impossible figures, and throughputs that the load limits."""
+    """Returns all violations in the results: impossible figures, and throughputs that the load limits."""
     return tuple(violation for violations in check_laws(*results) for violation in violations)
 
 
@@ -99,7 +99,7 @@ def _littles_law(result: ReportedResult) -> list[Violation] | None:
 
 
 def _requests(result: ReportedResult) -> float | None:
-    """Returns the number of requests: as printed, or computed from other figures; None if neither is possible."""
+    """Returns the number of requests, printed or computed from other figures. None if neither is possible."""
     if result.requests:
         return result.requests
     if result.throughput_rps and result.duration_s and result.throughput_rps.low * result.duration_s.low > 0:
@@ -165,7 +165,7 @@ def _mean_between_bounds(result: ReportedResult) -> list[Violation] | None:
 
 
 def _mean_among_quantiles(result: ReportedResult) -> list[Violation] | None:
-    """Checks that the mean lies in the range that the percentiles, the minimum and the maximum allow."""
+    """Checks the mean against the range that the percentiles, the minimum and the maximum allow."""
     mean_s = result.mean_s
     if mean_s is None or len(result.quantiles_s) < 3:
         return None
@@ -196,7 +196,7 @@ def _order_of_quantiles(result: ReportedResult) -> list[Violation] | None:
 
 
 def _spread(result: ReportedResult) -> list[Violation] | None:
-    """Checks the standard deviation, which is largest if each time is either the shortest or the longest time."""
+    """Checks the standard deviation against its maximum: each time is the shortest or the longest time."""
     mean_s, stdev_s, max_s = result.mean_s, result.stdev_s, result.max_s
     if mean_s is None or stdev_s is None or max_s is None:
         return None

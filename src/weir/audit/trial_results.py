@@ -1,4 +1,4 @@
-"""Converts the load of a trial into reported results, so that the laws of an audit also check weir's own figures.
+"""Converts a trial's load into reported results. So the laws of an audit also check weir's own figures.
 
 weir's counts, rates and durations have no rounding. Times from a histogram have three significant digits. The figures
 of another generator have the rounding of that generator's report, but the requested load has none.
@@ -19,7 +19,7 @@ HISTOGRAM_PRECISION = 0.001
 TICK_S = 0.01
 """/proc truncates the user time and the system time of each process to hundredths of a second."""
 _LIKELY = 6.0
-"""Tolerance for the mean of random pauses, in standard errors. One load in a billion exceeds the tolerance."""
+"""Tolerance for the mean of random pauses, in standard errors. One load in a billion is outside."""
 
 
 def build_reported_results(
@@ -54,7 +54,7 @@ def build_reported_results(
         cpus=cpus,
     )
     if reported is not None:
-        # weir asks other generators for one request at a time.
+        # weir lets other generators send only one request at a time on each connection.
         return replace(reported, **asked, requests_in_flight=1), used
     counts = summary.requests
     response = replace(
@@ -68,7 +68,7 @@ def build_reported_results(
         errors=summary.errors.to_json(),
         statuses=summary.status,
     )
-    # The number of requests in flight has the same limit under an open load. So each connection is a user.
+    # Connections also limit the requests in flight of an open load. So each connection counts as a user.
     times = _read_times("service time", summary, summary.service_time_us, tool)
     service = replace(times, users=load.connections, requests_in_flight=pipeline)
     return response, service, used

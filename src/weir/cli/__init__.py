@@ -1,4 +1,4 @@
-"""The command `weir`, with one module for each command. No other package of weir prints.
+"""The command `weir`, with one module for each command. Only this package prints.
 
 Every command imports this module first. This module imports neither typer nor rich, because both take long to import.
 Functions of commands import findings, Ray and the web server for the same reason: a wrong flag is reported at once.
@@ -40,7 +40,7 @@ def main() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     except OSError:
-        # Python would exit with its own status, but the command's exit code matters more than the lost output.
+        # Python would exit with its own status. The command's exit code matters more than the lost output.
         from weir.cli.output import give_up_output
 
         give_up_output()
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Opens standard streams that the caller has closed (`>&-`). Otherwise a later file would become standard output.
+    """Opens standard streams that the caller has closed (`>&-`). Otherwise a new file would become standard output.
 
     A write to the opened standard output fails, as on a full disk. The opened standard error discards all text.
     """
@@ -63,15 +63,15 @@ def _open_closed_streams() -> None:
 
 
 def _report_lost_output(error: OSError) -> ExitCode:
-    """Reports a failed write of output, and returns the exit code. Reports any other error as a defect in weir."""
+    """Returns the exit code after a failed write of output, and prints the reason. Other errors are defects in weir."""
     from weir.cli.output import give_up_output, nobody_listens, suggest_remedy, was_interrupted
 
     if nobody_listens(error):
-        # The reader of weir's output (head, a pager) has ended, or the terminal has closed.
+        # The reader of weir's output (head, a pager) has ended, or the terminal is closed.
         give_up_output()
         return ExitCode.INTERRUPTED if was_interrupted(error) else ExitCode.DONE
     if remedy := suggest_remedy(error):
-        # The file is standard output or any other file. Packages that write large files report their own errors.
+        # The file is standard output or another file. Packages that write large files report their errors themselves.
         with suppress(OSError):
             _say_error(f"{error.filename or 'standard output'}: cannot be written: {error.strerror}", remedy)
         give_up_output()

@@ -23,7 +23,7 @@ _MARKS = {
 }
 
 _FEW = 20
-"""With more loads, weir prints only the loads with violations."""
+"""Maximum number of loads that weir prints in full. With more loads, weir prints only loads with violations."""
 
 
 def audit(
@@ -100,7 +100,7 @@ def _print(title: str, loads: list[AuditedLoad]) -> None:
 
 
 def _describe(result: ReportedResult) -> str:
-    """Returns the figures that weir read, so that users can compare them with the report."""
+    """Returns the figures that weir has read. Users compare these figures with the report."""
     figures = _list_figures(result)
     times = {"mean": "mean_s", "min": "min_s", "max": "max_s"}
     parts = [result.tool or ""]

@@ -18,7 +18,7 @@ def breakeven(
     metrics: options.Metrics = None,
     json_: options.Json = False,
 ) -> None:
-    """Print the break-evens of two stacks: each connection count, rate or setting at which the better stack changes.
+    """Print the break-evens of two stacks: each connection count, rate or setting where the better stack changes.
 
     Example: weir breakeven spring-webflux-r2dbc-pg spring-mvc-jdbc runs/blocking-vs-nonblocking-1
     """

@@ -39,15 +39,15 @@ def capacity(
         str | None,
         Option(
             "--think",
-            help="Also report the number of users with this think time. Examples: 10s, uniform:1s..3s, exp:2s.",
+            help="Also report the number of users that pause this think time. Examples: 10s, uniform:1s..3s, exp:2s.",
         ),
     ] = None,
     searches: Annotated[int, Option("--searches", min=1, help="Number of searches. An interval needs at least 5.")] = 5,
     connections: Annotated[
         int, Option("-c", "--connections", min=1, help="Maximum number of connections. With --knee: of users.")
     ] = 256,
-    shortest: Annotated[str, Option("--min-duration", help="Length of a search's first, rough loads.")] = "5s",
-    longest: Annotated[str, Option("--max-duration", help="Length of a search's last, precise loads.")] = "30s",
+    shortest: Annotated[str, Option("--min-duration", help="Length of the first, rough loads of a search.")] = "5s",
+    longest: Annotated[str, Option("--max-duration", help="Length of the last, precise loads of a search.")] = "30s",
     width: Annotated[
         float, Option("--width", help="End a search when the lower and upper bounds differ by at most this share.")
     ] = 0.02,
@@ -73,7 +73,7 @@ def capacity(
     spec = read_flags((target,) if is_url else (), given)
     for name in () if is_url else ("method", "headers", "body", "tls_insecure"):
         if given[name]:
-            problem = "found together with a stack, expected only with a URL: the stack's workload defines the request"
+            problem = "found together with a stack, expected a URL: the stack's workload defines the request"
             raise UsageError(f"{FLAG_NAMES[name]}: {problem}")
     if condition is not None and condition.limit > spec.timeout_s * 1e6:
         found_s = write_duration(spec.timeout_s)

@@ -46,7 +46,7 @@ weir COMMAND --help describes a command."""
 
 
 def command(name: str) -> typer.Typer | Callable[..., None]:
-    """Returns the `app` of a command's module, or the function that has the module's name."""
+    """Returns the `app` of a command's module, or the module's function of the same name."""
     if name in TOOLS:
         return _front_end(name)
     module_name = _MODULES.get(name, name)
@@ -77,14 +77,14 @@ def _front_end(tool: str) -> Callable[..., None]:
 
 
 class Commands(TyperGroup):
-    """The group of all commands. weir imports a command's module only when the user calls the command."""
+    """The group of all commands. weir imports a command's module only for a call of that command."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = {name: TyperCommand(name) for name in COMMANDS}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        # A module has a class `Command` if the module parses words or reports errors differently from typer.
+        # A module has a class `Command` if typer's class cannot parse the words or report the errors.
         if cmd_name not in COMMANDS:
             return None
         found = command(cmd_name)

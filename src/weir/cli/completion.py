@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from typer import Argument
 
 VARIABLE = "_WEIR_COMPLETE"
-"""The environment variable with which a shell's script asks weir for completions."""
+"""The environment variable in which the shell's script asks weir for completions."""
 
 
 def completion(

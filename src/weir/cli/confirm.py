@@ -34,7 +34,7 @@ def confirm(
     out: Annotated[Path | None, Option("--out", help="Folder for the runs. Default: runs/STUDY-experiment-N.")] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Test each predicted bottleneck: enlarge the resource, measure again, and compare the result with the prediction.
+    """Test each predicted bottleneck: enlarge the resource, measure again, and compare the results.
 
     Example: weir confirm runs/api-capacity-1 --stack nest-typeorm-nginx
     """
@@ -45,7 +45,7 @@ def confirm(
     with open_study_run(run) as reader:
         path, info, bottlenecks = reader.path, reader.info, of_run(reader).bottlenecks
     if not info.study_text:
-        problem = "found trials from another tool, expected a run of weir: weir cannot repeat other trials"
+        problem = "found trials from another tool, expected a run of weir: weir cannot repeat those trials"
         raise UsageError(f"{path}: {problem}")
     possible = _choose_bottlenecks(bottlenecks, stack, path, run)
     file = Path(info.study_folder, f"{info.study}.toml")
@@ -70,7 +70,7 @@ def confirm(
 def _choose_bottlenecks(
     bottlenecks: "Sequence[Bottleneck]", stack: str | None, path: Path, run: Path
 ) -> "list[Bottleneck]":
-    """Returns the testable bottlenecks of `stack` (None: of all stacks). Prints a line for each other bottleneck."""
+    """Returns the testable bottlenecks of `stack` (None: all stacks). Prints a line for each other bottleneck."""
     labels = list(dict.fromkeys(one.label for one in bottlenecks))
     if stack is not None and stack not in labels:
         expected = f"expected one of {', '.join(labels) or 'none'}"
@@ -89,7 +89,7 @@ def _choose_bottlenecks(
 def _test(
     one: "Bottleneck", study: "Study", planned: "PlannedCell", blocks: int, folder: Path | None, *, quiet: bool
 ) -> "Proof | None":
-    """Measures a stack before and after the experiment's change. Returns None if no block has usable trials of both."""
+    """Measures a stack before and after the change. Returns None without a block with usable trials of both."""
     from weir.findings.evidence import group_by_cell
     from weir.findings.experiment import evaluate_experiment
     from weir.lab.study_run import RunSetup, start

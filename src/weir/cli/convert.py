@@ -19,10 +19,10 @@ from weir.model.errors import UsageError
 from weir.model.sanitize import sanitize
 
 _FILES = ("jmx", *converters.RECORDS)
-"""Forms of files. The other tools have only command lines."""
+"""File formats. For all other tools, weir reads command lines."""
 _ALIASES = {"jmeter": "jmx"}
 _OURS = ("--study", "--command")
-"""Flags of `weir convert` that may also follow the name of a form, because no form has such flags."""
+"""Flags of `weir convert` that may also follow the name of a file format, because no format has these flags."""
 _SCENARIO_FILE = "scenario.toml"
 
 
@@ -91,7 +91,7 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
     """Returns the tool's name and arguments. A single word with spaces is a whole command line in quotes."""
     if len(words) == 1 and len(words[0].split()) > 1:
         try:
-            # A backslash at the end continues a line: a shell knows this rule, but shlex does not.
+            # A backslash at the end of a line continues the line in a shell, but not in shlex.
             words = shlex.split(words[0].replace("\\\n", " "))
         except ValueError as error:
             raise UsageError(f"TOOL: found {words[0]!r}, expected a command line: {error}") from None
@@ -109,7 +109,7 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _take_out(out: str | None, arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Returns the value of -o or --out after the name of a form, and the other arguments."""
+    """Returns the value of -o or --out after the name of a file format, and the other arguments."""
     for flag in ("-o", "--out"):
         if flag in arguments[:-1]:
             at = arguments.index(flag)

@@ -1,4 +1,4 @@
-"""`weir doctor`: lists the programs and features that weir found, and how to install the missing programs."""
+"""`weir doctor`: lists the programs and features that weir needs, and the commands to install missing programs."""
 
 import os
 import platform
@@ -39,7 +39,7 @@ _JDK = "17"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of weir's search for one program or feature."""
+    """The result of the search for one program or feature."""
 
     what: str
     ok: bool
@@ -79,7 +79,7 @@ def doctor(
 
 
 def _install_generators() -> Iterator[WeirError]:
-    """Installs missing load generators. Prints and yields each error, and continues with the next generator."""
+    """Installs missing load generators. Prints and yields each error, then continues with the next generator."""
     for tool in TOOLS.values():
         if tool.installation and tool.find() is None:
             try:
@@ -107,7 +107,7 @@ def _find_weir() -> list[Finding]:
 
 
 def _find_capabilities(able: Capabilities) -> list[Finding]:
-    """Returns a finding for each feature that `[cpus]` and `[network]` of a study may need."""
+    """Returns a finding for each feature that a study's `[cpus]` or `[network]` may need."""
     cgroup, netem = "run as root where /sys/fs/cgroup is writable", "a kernel with CONFIG_NET_SCH_NETEM"
     known = (
         ("quotas and memory limits", able.limits, "cpus.quota, cpus.memory", cgroup),
@@ -131,7 +131,7 @@ def _find_machine() -> list[Finding]:
 
 
 def _list_labels(needs: Iterable[tuple[Stack, Iterable[str]]]) -> list[tuple[str, str]]:
-    """Returns each needed program or service, and the labels of its stacks. A stack with variants appears once."""
+    """Returns each needed program or service with the labels of its stacks. Lists a stack with variants only once."""
     labels: dict[str, dict[str, str]] = {}
     for stack, names in needs:
         for name in names:

@@ -6,7 +6,7 @@ from weir.cli.report import open_study_run
 
 
 def findings(run: options.Run, json_: options.Json = False) -> None:
-    """Print every finding of a run as a sentence, and the measurement that would change the finding.
+    """Print every finding of a run as a sentence, with the next measurement that could change the finding.
 
     Example: weir findings runs/sync-vs-async-1 --json
     """

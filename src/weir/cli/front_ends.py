@@ -20,8 +20,8 @@ from weir.model.records import Interval, LoadEvent
 
 
 def run_front_end(tool: str, words: Sequence[str]) -> int:
-    """Runs the load of a command line of `tool`, a key of `TOOLS`. Returns the exit code that the tool would return.
-    Raises UsageError if the engine is missing, TargetError if the engine ended unexpectedly during the load."""
+    """Runs the load of a command line of `tool`, a key of `TOOLS`. Returns the tool's exit code for this load. Raises
+    UsageError if the engine is missing, TargetError if the engine ended unexpectedly during the load."""
     try:
         return _run(read_command_line(tool, words))
     except ToolExit as exit_:
@@ -46,7 +46,7 @@ def _run(front_end: FrontEnd) -> int:
             case "hello":
                 print(front_end.format_heading(), end="", flush=True)
             case "interval":
-                # No report needs the histograms of intervals, and they would take most of the memory of a long load.
+                # No report needs the histograms of intervals, and these histograms fill the memory in a long load.
                 record["histogram"] = ""
                 before, done = done, done + record["ok"] + record["failed"]
                 if progress := front_end.format_progress(before, done, has_ended=False):

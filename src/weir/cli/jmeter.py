@@ -21,7 +21,7 @@ def jmeter(
         bool,
         Option(
             "--engine",
-            help="Send the requests with weir's engine, many times faster. Exit with 2 if weir cannot send them exactly.",
+            help="Send the requests with weir's engine, many times faster. Exit with 2 if weir cannot do so exactly.",
         ),
     ] = False,
     out: options.KeepLoad = None,
@@ -31,7 +31,7 @@ def jmeter(
     listen: options.Listen = None,
     strict: options.Strict = False,
 ) -> None:
-    """Run JMeter and record its load. Write weir's options first, then JMeter's arguments.
+    """Run JMeter and record the load. Write weir's options first, then JMeter's arguments.
 
     Flags, files, console lines and exit codes are the same as in JMeter. weir runs the JMeter on the PATH. Without one,
     weir installs JMeter into its cache.

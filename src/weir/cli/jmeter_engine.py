@@ -68,7 +68,7 @@ def _read_properties(path: Path) -> dict[str, str]:
 
 
 class _Console:
-    """A printer of JMeter's summariser lines. Several threads call this object: each load has a thread."""
+    """Prints JMeter's summariser lines. Each load calls this object from its own thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -113,7 +113,7 @@ def _run_plan(plan: ExactPlan, jtl: Path | None, run_file: Path | None, *, appen
         found = f"--out: found {len(natives)} thread groups, expected one: a run file has a single load"
         raise UsageError(found, hint=_HINT)
     if jtl is not None:
-        # weir checks the file now, because an error after the load would lose the samples.
+        # weir checks the file before the load, because a later error would lose the samples.
         try:
             jtl.open("a").close()
         except OSError as error:
@@ -171,7 +171,7 @@ def _prepare_group(
 
 
 def _read_log(group: _Group) -> Any:
-    """Returns the request log of a thread group; None without a log."""
+    """Returns the request log of a thread group; None if the group has no log."""
     return None if group.plan.request_log is None else read_requests(Path(group.plan.request_log))
 
 
@@ -186,12 +186,12 @@ def _run(groups: Sequence[_Group]) -> list[LoadEnd]:
 
 
 def _report_differences(native: NativeLoad, summary: LoadSummary, *, alone: bool) -> None:
-    """Prints the verdict on a thread group, the differences from JMeter, and the same load's `weir load` command."""
+    """Prints the verdict on a thread group, the differences from JMeter, and the equivalent `weir load` command."""
     name = "" if alone else f"{native.group.name}: "
     lines = list(summary.verdict.lines)
     if summary.errors.reset or summary.errors.protocol:
-        failed = f"a request that failed without a whole response ({', '.join(OUTCOMES[3:5])})"
-        lines.append(f"the elapsed time of {failed} ends at the last known time")
+        failed = f"a request without a whole response ({', '.join(OUTCOMES[3:5])})"
+        lines.append(f"the elapsed time of {failed} ends at the request's last known event")
     if unanswered := summary.requests.unanswered:
         lines.append(f"{unanswered} requests were in flight at the end of the load: the samples omit them")
     if native.plan.tls is not None:

@@ -20,7 +20,7 @@ def k6(
     listen: options.Listen = None,
     strict: options.Strict = False,
 ) -> None:
-    """Run k6 and record its load. Write weir's options first, then k6's arguments.
+    """Run k6 and record the load. Write weir's options first, then k6's arguments.
 
     Flags, outputs, the summary, thresholds and exit codes are the same as in k6. weir runs the k6 on the PATH. Without
     one, weir builds k6 with Go.

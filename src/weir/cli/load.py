@@ -36,7 +36,7 @@ def load(
         list[str],
         Argument(
             metavar="URL...",
-            help="Targets: http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections get them in turn.",
+            help="http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections take several URLs in turn.",
         ),
     ],
     given: dict[str, Any],
@@ -56,7 +56,7 @@ def load(
         list[str] | None,
         Option(
             "--abort-on",
-            help="Stop and exit with 1 if a second's figures meet this condition. Examples: 'errors>5%', 'p99>1s'.",
+            help="Stop and exit with 1 if one second's figures meet this condition. Examples: 'errors>5%', 'p99>1s'.",
         ),
     ] = None,
     hdr: Annotated[
@@ -68,7 +68,7 @@ def load(
         bool,
         Option(
             "--no-generator-limit",
-            help="Do not measure the generator's highest rate. Default: weir measures a busy generator for 1 s.",
+            help="Do not measure the generator's highest rate. Default: measure it for 1 s if the generator was busy.",
         ),
     ] = False,
     out: options.KeepLoad = None,
@@ -93,7 +93,7 @@ def load(
     plan = read_flags(tuple(urls), given).to_plan()
     file = None
     if out is not None:
-        # Late imports here and below: most loads are not kept, watched or shown, and the run file and numpy take long to import.
+        # Late imports here and below: most loads need no file, no watch and no page, and these imports are slow.
         from weir.cli.load_recording import choose_file, choose_interval
 
         file, plan = choose_file(out), choose_interval(plan)
@@ -104,7 +104,7 @@ def load(
         watch or [],
         [parse_objective(text) for text in objectives or []],
         [parse_abort_condition(text) for text in abort_on or []],
-        # The null server measures this machine, and not the agents' nodes.
+        # The null server would measure this machine instead of the agents' nodes.
         checks_generator=not no_generator_limit and cluster is None,
         live=live,
         listen=listen,
@@ -131,13 +131,13 @@ class _Request:
 
     plan: LoadPlan
     file: Path | None
-    """The run file in which weir keeps the load. None: weir does not keep the load."""
+    """The run file for the load. None: weir does not keep the load."""
     hdr: str | None
     watched_pids: Sequence[int]
     objectives: Sequence[Condition]
     abort_conditions: Sequence[Condition]
     checks_generator: bool
-    """Whether to measure a busy generator's highest rate after the load, against a server that does no work."""
+    """Whether to measure a busy generator's highest rate after the load. The target is then a server without work."""
     live: bool
     listen: str | None
     quiet: bool
@@ -184,7 +184,7 @@ def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackR
         update: dict[str, Any] = {"slowest": end.slowest, "objectives": [one.to_json() for one in judged] or None}
         update["aborted"] = abort.reason and abort.reason.to_json()
         summary = replace(end.summary, **update)
-        # The page and the view end before the generator loads the null server.
+        # The page and the view must end before the generator loads the null server.
         shown.close()
         is_busy = (summary.generator.busy_fraction or 0.0) >= BUSY_FRACTION and summary.requests.completed > 0
         if request.checks_generator and end.stopped in ("duration", "complete") and is_busy:
@@ -194,7 +194,7 @@ def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackR
             recording.finish(end, summary, resources, interrupted=was_interrupted)
     if was_interrupted:
         return summary, resources, ExitCode.INTERRUPTED
-    # A load that lost an agent is not the load that was requested.
+    # With a lost agent, the load differs from the requested load.
     if LOST_AGENT in summary.verdict.kinds:
         return summary, resources, ExitCode.NOT_VALID
     missed = abort.reason is not None or not all(one.met for one in judged)

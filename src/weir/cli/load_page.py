@@ -38,7 +38,7 @@ def page(
     runs: "RunFolder | None" = None,
     is_busy: bool = True,
 ) -> Iterator[None]:
-    """Serves a page of the board's events until the context ends, and prints the page's address.
+    """Serves a page of the board's events until the context ends. Prints the page's address.
 
     At the end, the page shows `last_text`. After an exception, the page says that the measurement ended early. `cpus`:
     CPUs for the web server; empty: any CPU. `runs`: past runs to show. `is_busy`: whether this machine runs the load.
@@ -52,7 +52,7 @@ def page(
         if server.address.is_loopback and is_busy:
             say("weir: a browser on this machine takes CPU from the load; --listen opens the page to other machines")
         elif not server.address.is_loopback:
-            say("weir: anyone with this address can see and stop the measurement; the connection is not encrypted")
+            say("weir: anyone who knows this address can see and stop the measurement; the connection is not encrypted")
         try:
             yield
         except BaseException:
@@ -73,7 +73,7 @@ def announce_load(board: "EventQueue", plan: LoadPlan, number: int) -> None:
 
 
 def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str | None = None) -> "TrialEnded":
-    """Returns the result of a trial or load in the page's form. `run`: name of the result's folder among past runs."""
+    """Returns the page's result of a trial or load. `run`: name of the result's folder among past runs."""
     from weir.live import TrialEnded
 
     ended = TrialEnded(validity=verdict.validity, reasons=verdict.texts, run=run)
@@ -84,7 +84,7 @@ def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str |
 
 
 def make_stop_button() -> Callable[[], bool]:
-    """Returns a function that interrupts weir like Ctrl-C. Later calls do nothing: they would disturb the end."""
+    """Returns a function that interrupts weir like Ctrl-C. Later calls do nothing, so that the end is undisturbed."""
     unpressed = threading.Semaphore()
 
     def press() -> bool:

@@ -50,7 +50,7 @@ def choose_file(out: str) -> Path:
 
 
 def choose_interval(plan: LoadPlan) -> LoadPlan:
-    """Returns the plan. A long load gets longer intervals, because short intervals would make the run file large."""
+    """Returns the plan. A long load gets longer intervals, because many intervals would make a large run file."""
     return plan if plan.duration_s <= _LONG_LOAD_S or plan.ends_by_itself else replace(plan, interval_s=1.0)
 
 
@@ -97,7 +97,7 @@ class LoadRecording(AbstractContextManager["LoadRecording"]):
         interrupted: bool,
         load: Load | None = None,
     ) -> None:
-        """Writes the result of the load, and marks the load as finished. `load` replaces the load of the plan."""
+        """Writes the result, and marks the load as finished. `load` replaces the plan's load."""
         result = TrialResult(
             verdict=TrialVerdict.from_texts(summary.verdict.validity, summary.verdict.reasons),
             summary=summary,
@@ -116,7 +116,7 @@ class LoadRecording(AbstractContextManager["LoadRecording"]):
             return
         self._writer.close("interrupted")
         if not self.recorder.has_started:
-            # A file without a measurement would make the next run of the same command fail.
+            # A file without a measurement would prevent a second run of the same command.
             self.path.unlink(missing_ok=True)
             if self._made_folder:
                 self.path.parent.rmdir()

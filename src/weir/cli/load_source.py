@@ -77,7 +77,7 @@ def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, Servic
 
 @contextmanager
 def join_stack_cluster(flags: ClusterFlags) -> "Iterator[RayCluster | None]":
-    """Yields the cluster if one of its nodes must run the study. Yields None if this machine runs the study.
+    """Yields the cluster if one of its nodes runs the study. Yields None if this machine runs the study.
 
     Raises UsageError if Ray is missing, and TargetError if there is no cluster.
     """

@@ -11,7 +11,7 @@ _SHOWN = ("mean", "p50", "p90", "p99", "p99_9", "max")
 _SHOWN_LATE_US = 1_000.0
 """The text shows only delays of an agent's start above this limit. The JSON shows every delay."""
 _LEAST_THREADS = 0.05
-"""The text shows a thread state only if at least this number of threads is in the state on average."""
+"""The text shows a thread state only if the state has at least this number of threads on average."""
 
 
 def summary_text(summary: LoadSummary, load: Load, resources: StackResources | None, pipeline: int = 1) -> str:
@@ -81,7 +81,7 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
 def _found(judged: Judged) -> str:
     value = judged.found
     if value is None:
-        return "no such figure: too few requests were answered"
+        return "no such figure: weir needs more responses"
     match judged.condition.unit:
         case "us":
             return microseconds(value)
@@ -115,7 +115,7 @@ def _parts(title: str, parts: Sequence[tuple[str, StepSummary]]) -> list[str]:
         times = part.response_time_us
         shown = "none" if times.mean is None else f"p50 {microseconds(times.p50)}  p99 {microseconds(times.p99)}"
         if times.mean is not None and times.p50 is None:
-            # The percentiles of a part are unknown if several agents made the load.
+            # With several agents, the percentiles of the parts are unknown.
             shown = f"mean {microseconds(times.mean)}  max {microseconds(times.max)}"
         lines.append(f"    {name:<{width}}  {part.completed:>10,} answered, {part.failed:,} failed  {shown}")
     return [*lines, ""]

@@ -26,7 +26,7 @@ def locust(
     listen: options.Listen = None,
     strict: options.Strict = False,
 ) -> None:
-    """Run Locust and record its load. Write weir's options first, then Locust's arguments.
+    """Run Locust and record the load. Write weir's options first, then Locust's arguments.
 
     Flags, tables, files, page and exit codes are the same as in Locust. weir counts a response time from the end of the
     user's pause. Install Locust with: pip install 'weirbench[locust]'.

@@ -28,7 +28,7 @@ Scale = Annotated[
     str | None,
     Option(
         "--scale",
-        help="Size of the study: quick (minutes), evidence (enough for a claim), article, or a scale of the study.",
+        help="Size of the study: quick (minutes), evidence (enough for a claim), article, or the study's own scale.",
     ),
 ]
 Objective = Annotated[
@@ -72,8 +72,8 @@ ShareNodes = Annotated[bool, Option("--share-nodes", help="With --cluster: allow
 
 
 def with_load_settings(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Adds options for the named settings of `LoadSpec`, or for all. The command's argument `given` holds the texts.
-    `helps` replaces the help of settings."""
+    """Adds options for the named settings of `LoadSpec` (default: all settings) to a command. The command's argument
+    `given` receives the texts. `helps` replaces the help of some settings."""
     chosen = {name: replace(SETTINGS[name], help=helps.get(name, SETTINGS[name].help)) for name in names or SETTINGS}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -127,7 +127,7 @@ def parse_counts(text: str) -> tuple[int, ...]:
 
 
 def choose_metrics(asked: list[str] | None, usual: Sequence[str], command: str) -> Sequence[str]:
-    """Returns the metrics of `--metric`, or by default `usual`. Raises UsageError for an unknown metric."""
+    """Returns the metrics of `--metric`, or `usual` if the user names none. Raises UsageError for an unknown metric."""
     from weir.findings.metrics import BY_KEY
 
     for metric in asked or ():

@@ -27,7 +27,7 @@ class _Console(Console):
         super().__init__(stderr=stderr, soft_wrap=soft_wrap, highlight=False, markup=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
-        """Raises the error of the failed write again. The method of rich would end the program."""
+        """Raises the failed write's error again. rich's own method would end the program."""
         raise
 
 
@@ -44,7 +44,7 @@ stderr = _Console(stderr=True, soft_wrap=True)
 
 
 def nobody_listens(error: OSError) -> bool:
-    """Returns whether a write failed because the reader of a pipe ended or the terminal closed."""
+    """Returns whether a write failed because the reader of a pipe has ended or the terminal is closed."""
     return error.errno in (errno.EPIPE, errno.EIO)
 
 
@@ -52,12 +52,12 @@ def suggest_remedy(error: OSError) -> str | None:
     """Returns the next step for a full disk or a closed standard output. Returns None for other errors."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "check the space left on the disk"
-    # `weir.cli.main` opens a closed standard output only for reading, so that writing fails.
+    # `weir.cli.main` opens a closed standard output only for reading, so every write fails.
     return "redirect standard output to a file or to /dev/null" if error.errno == errno.EBADF else None
 
 
 def was_interrupted(error: BaseException, known: BaseException | None = None) -> bool:
-    """Returns whether the user pressed Ctrl-C before the failed write. Then rich may write to a closed terminal.
+    """Returns whether the user pressed Ctrl-C before the failed write: rich may then write to a closed terminal.
 
     `known`: the exception that weir was already handling before the write. An earlier Ctrl-C does not count.
     """
@@ -70,7 +70,7 @@ def was_interrupted(error: BaseException, known: BaseException | None = None) ->
 
 
 def give_up_output() -> None:
-    """Discards the rest of the output. Otherwise Python would report the same error again when Python exits."""
+    """Discards the rest of the output. Otherwise Python would report the same error again at exit."""
     with contextlib.suppress(OSError):
         sink = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
@@ -132,7 +132,7 @@ def _wrap(line: str, width: int) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Prints a value as JSON on standard output at once. A caller of `weir stacks start` waits for the value."""
+    """Prints a value as JSON on standard output, without delay: a caller of `weir stacks start` waits for the value."""
     print(json.dumps(value, indent=2), flush=True)
 
 
@@ -148,5 +148,5 @@ def write_json(value: Any, target: str, flag: str = "--json") -> None:
 
 
 def at_terminal() -> bool:
-    """Returns whether standard error is a terminal in which weir can redraw lines."""
+    """Returns whether standard error is a terminal. Only a terminal can redraw lines."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"

@@ -136,7 +136,7 @@ def _print_predictions(predictions: "Sequence[ReplicaPrediction]") -> None:
 
 
 def _interval(low: float | None, high: float | None, form: str = "{}", *, divisor: float = 1.0, digits: int = 0) -> str:
-    """Returns `form` with the interval in it, or an empty text if there is no interval."""
+    """Returns `form` with the interval, or an empty text without an interval."""
     if low is None or high is None:
         return ""
     return form.format(f"{low / divisor:,.{digits}f}–{high / divisor:,.{digits}f}")

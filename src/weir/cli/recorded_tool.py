@@ -42,10 +42,10 @@ def tool_arguments(tool: str, help_arguments: str) -> Any:
 
 
 class Command(TyperCommand):
-    """A parser of weir's options. The first argument that is no option of weir, and all later ones, go to the tool."""
+    """A parser of weir's options. At the first argument that is no option of weir, the tool's arguments begin."""
 
     needs_value: ClassVar[dict[str, bool]] = {}
-    """For the name of each weir option: whether the option needs a value."""
+    """A dict from each option of weir to whether the option needs a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         options = [option for option in self.params if isinstance(option, TyperOption)]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _MARK = "weir-live"
 _FINISHED = "weir-finished"
-"""The line that the run sends after it has written a trial to the run file."""
+"""The line that the run sends after each trial, as soon as the run file contains the trial."""
 _MOST_WAITING = 20_000
 _WRITER_NICE = 19
 _WRITTEN_WITHIN_S = 5.0
@@ -79,17 +79,17 @@ class _FinishedLines(RunObserver):
 def _obey(controls: RunControls) -> None:
     """Executes the driver's commands until the driver ends. Then interrupts the run like Ctrl-C."""
     requests = {"skip": controls.skip.request, "extend": controls.extra_blocks.request}
-    # With a buffer, this thread would still hold the buffer's lock when Python ends.
+    # A buffered reader would keep its lock while Python ends.
     with open(0, "rb", buffering=0, closefd=False) as commands:
         for line in commands:
-            # Another version of weir may send other commands.
+            # Another version of weir may send commands that this version does not know.
             if (request := requests.get(json.loads(line).get("command"))) is not None:
                 request()
     interrupt_weir()
 
 
 def _queue_as(kind: str) -> Any:
-    """Returns a method that queues its argument as a line of this kind. A full queue drops the argument."""
+    """Returns a method that queues its argument as a line of this kind. With a full queue, the line is lost."""
 
     def put(self: "BoardLines", value: Any) -> None:
         with contextlib.suppress(queue.Full):
@@ -99,8 +99,8 @@ def _queue_as(kind: str) -> Any:
 
 
 class BoardLines(LoadObserver):
-    """An observer that sends a run's progress as lines to the driver. Drops lines if the queue is full; never blocks. A
-    context manager. A thread calls `write` for each line. The end of the context waits for the remaining lines."""
+    """An observer that sends a run's progress as lines to the driver. A full queue drops lines, and never blocks. A
+    context manager: a thread calls `write` for each line, and the context's end waits for the remaining lines."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
@@ -116,7 +116,7 @@ class BoardLines(LoadObserver):
     end_trial = _queue_as("end_trial")
 
     def show_logs(self, files: Mapping[str, Path]) -> None:
-        """Does nothing: the driver receives the log files only after the run."""
+        """Does nothing: the driver gets the log files after the run."""
 
     def __enter__(self) -> "BoardLines":
         self._thread.start()
@@ -129,7 +129,7 @@ class BoardLines(LoadObserver):
     def _write_lines(self) -> None:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _WRITER_NICE)
-        # A failed write means that the driver is gone; then the standard input ends, too.
+        # A failed write means that the driver has ended. Standard input then ends, too.
         with contextlib.suppress(OSError):
             for kind, value in iter(self.waiting.get, None):
                 self._write(f"{_MARK} {kind} {_kinds()[kind].dump_json(value).decode()}\n")
@@ -139,7 +139,7 @@ def take_line(board: "EventQueue", line: str) -> bool:
     """Calls the board's method for a line from `BoardLines`. Returns False for any other line."""
     if not line.startswith(f"{_MARK} "):
         return False
-    # Another version of weir may send other lines, which this page does not show.
+    # Another version of weir may send lines that this version does not know.
     with contextlib.suppress(KeyError, ValueError):
         _, kind, value = line.split(" ", 2)
         message = _kinds()[kind].validate_json(value)
@@ -160,7 +160,7 @@ class RunThere:
         self.process = process
 
     def hear(self, line: str) -> bool:
-        """Shows a line of the run on the page, or prints the line. Returns whether a trial has finished."""
+        """Shows a line of the run on the page, or prints the line. Returns whether the line ends a trial."""
         is_shown = self.board is not None and take_line(self.board, line)
         if not is_shown and line != _FINISHED:
             say(line)

@@ -15,7 +15,7 @@ from weir.store import RUN_FILE_NAME, RunReader, find_run
 
 REPORT_NAME = "report.html"
 _COMPARED_THRESHOLD = 0.05
-"""Smallest relative change between two runs that the report calls worse. `weir gate` has the same default."""
+"""Smallest relative change between two runs that counts as worse. `weir gate` has the same default."""
 FORMATS = ("html", "json", "md", "csv", "jmeter", "locust", "hgrm")
 
 
@@ -120,7 +120,7 @@ def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = Fa
                 changes = regression.compare_runs(
                     base, reader, regression.METRICS, _COMPARED_THRESHOLD, any_environment=True
                 )
-        # weir writes the file first, because a closed terminal prevents printing. A full disk does not.
+        # weir writes the file first: a closed terminal prevents printing, but not the file.
         try:
             write_html(reader, found, html, changes, charts=charts)
         finally:

@@ -119,7 +119,7 @@ class _Request:
 
 
 def _begin_study(name: str | None, scale: str | None, out: Path | None, *, fast: bool) -> tuple[Study, Path, Shown]:
-    """Reads the study. Returns the study, the path of the new run file, and the facts for the page."""
+    """Returns the study, the path of the new run file, and the facts for the page."""
     if name is None:
         raise UsageError("STUDY: missing, expected a study's name or file", hint="weir run sync-vs-async --scale quick")
     study = read_study(name, scale=scale)
@@ -149,7 +149,7 @@ def _run_elsewhere(request: _Request, cluster: "RayCluster", words: Sequence[str
         if path.is_file():
             show(path, html=report, json=request.json)
         if code == ExitCode.INTERRUPTED or not path.is_file():
-            # weir exits inside the `with` block, so that the page shows the early end.
+            # weir exits inside the `with` block, so that the page shows the end.
             raise typer.Exit(code)
     return code
 
@@ -188,10 +188,10 @@ def _run_here(request: _Request) -> None:
         except (KeyboardInterrupt, HostGoneError, NoAgentLeftError, NotWrittenError, TargetError):
             if path.is_file():
                 say("weir: the run ended early; weir has kept all finished work")
-                # weir reports the cause of the early end, even if a full disk or a closed terminal prevents the report.
+                # weir reports why the run ended early, even if the report cannot be written or printed.
                 with suppress(WeirError, OSError):
                     show(path, html=request.report, json=request.json)
-                # The user resumes a driven run on the driver's machine, which must not run the stacks.
+                # The user resumes a driven run on the driver's machine. That machine must not run the stacks.
                 again = replace(flags, stacks_here=flags.stacks_here and not request.driven)
                 say(f"weir: {shlex.join(['weir', 'run', '--resume', str(path), *again.words])} continues the run")
             raise

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The facts about a run that a page shows."""
+    """Facts about a run for the page."""
 
     title: str
     question: str
@@ -53,8 +53,8 @@ def run_page(
 
 
 class BoardObserver(LoadObservers, RunObserver):
-    """An observer that passes a run's progress to a board. The board is a page here, or lines for the driver's page.
-    `controls` know how many more blocks viewers have requested. `last_block`: None if the stopping rule decides."""
+    """An observer that passes a run's progress to a board: a page here, or lines for the driver's page. `controls`
+    count the blocks that viewers have added. `last_block`: None if the stopping rule decides."""
 
     def __init__(self, board: "EventQueue | BoardLines", controls: RunControls, last_block: int | None) -> None:
         super().__init__(board)

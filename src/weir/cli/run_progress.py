@@ -51,7 +51,7 @@ class ProgressLines(RunObserver):
 
 class RunView(RunObserver):
     """An observer that shows the current trial's load at a terminal. The caller must call `close`. The main thread
-    calls the methods for trials, and the engine's reader thread calls the methods for the load."""
+    calls the methods for trials. The engine's reader thread calls the methods for the load."""
 
     def __init__(self) -> None:
         self._planned: PlannedCell | None = None

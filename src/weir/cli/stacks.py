@@ -24,7 +24,7 @@ from weir.stacks.manifest import Stack, list_manifest_files, read_all_stacks, re
 from weir.study.file import Cpus
 
 app = typer.Typer(help="List, check and start stacks.", no_args_is_help=True)
-_UNCAUGHT = "found no wrong response, expected at least one: the stack's manifest sets answers_wrong"
+_UNCAUGHT = "found only right responses, expected a wrong one: the stack's manifest sets answers_wrong"
 
 
 @app.command(name="list")
@@ -65,7 +65,7 @@ def _list_missing(stack: Stack) -> list[str]:
 
 
 def _list_missing_of_variants(stack: Stack) -> dict[str, list[str]]:
-    """Returns for each variant the missing programs that the stack itself does not need."""
+    """Returns the missing programs of each variant, without the missing programs of the stack itself."""
     own = _list_missing(stack)
     of_variants = {
         str(one.variant): [need for need in _list_missing(one) if need not in own] for one in stack.variants()

@@ -27,9 +27,9 @@ from weir.toml_file import list_data_files
 app = typer.Typer(help="List and check studies, and print the JSON Schema of study files.", no_args_is_help=True)
 _ASSUMED_CV = 0.05
 _AIM = 1.05
-"""`check` prints how many blocks a study needs to detect this throughput ratio."""
+"""The throughput ratio for which `check` prints the necessary number of blocks."""
 _HUGE = 100
-"""The highest detectable factor that `check` prints. A larger difference is obvious without a study."""
+"""The highest factor that `check` prints. Even a short trial shows a larger difference."""
 _MOST_CELLS = 60
 _MOST_BLOCKS = 10
 
@@ -113,7 +113,7 @@ def check(
 
 
 def _estimate_spread(assume_cv: str | None, pilot: Path | None) -> tuple[Overhead, dict[str, int], float, str]:
-    """Returns the trials' overhead, the stacks' memory, the spread of log ratios, and the source of the spread."""
+    """Returns the trials' overhead, the stacks' memory, the spread of log ratios, and the source of that spread."""
     if pilot is None:
         cv = _ASSUMED_CV if assume_cv is None else options.read_flag("--assume-cv", options.parse_percent, assume_cv)
         how = "(--assume-cv changes this number, --pilot RUN measures the spread)"

@@ -26,7 +26,7 @@ _ASCII_BLOCKS = "_.:-=+*#"
 _STYLES = {"bold": "1", "dim": "2", "alarm": "31", "doubt": "33"}
 
 Line = list[tuple[str, str]]
-"""A line as a list of pieces. Each piece has a text and a style: a key of `_STYLES`, or no style (empty)."""
+"""A line as a list of pieces. Each piece is a text and a style: a key of `_STYLES`, or empty."""
 
 
 class LiveFigures:
@@ -49,7 +49,7 @@ class LiveFigures:
         self._cpu: tuple[float, float] | None = None
         self._busy: float | None = None
         self.spins = False
-        """Whether the generator spins while it waits. Then the CPU time does not show how busy the generator is."""
+        """Whether the generator spins while it waits. If so, the CPU time does not show how busy the generator is."""
 
     def take(self, interval: Interval) -> None:
         """Adds an interval. Keeps only intervals within the last second before the end of `interval`."""
@@ -69,7 +69,7 @@ class LiveFigures:
             self._measure_generator()
 
     def lines(self, width: int, *, unicode: bool = True) -> list[Line]:
-        """Returns the lines for a terminal of `width` columns. Lines may be longer: the caller must crop them."""
+        """Returns the lines for a terminal of `width` columns. The caller must crop lines that are too long."""
         if not self._window:
             return [self._title(), [("  connecting", "dim")]]
         last = self._window[-1][0]
@@ -186,8 +186,8 @@ def process_cpu_s(pid: int) -> float | None:
 
 
 class LiveView(LoadObserver):
-    """An observer that draws a load's figures at a terminal. A context manager: its end removes the lines. The cursor
-    stays visible at the end of the last line, so that the terminal still works after a kill of weir."""
+    """An observer that draws a load's figures at a terminal. A context manager: the end removes the lines. The cursor
+    stays visible at the end of the last line, so a kill of weir leaves a usable terminal."""
 
     def __init__(self, plan: LoadPlan) -> None:
         self._pid: int | None = None
@@ -228,7 +228,7 @@ class LiveView(LoadObserver):
 
     def _draw(self) -> None:
         size = _size()
-        # The terminal echoes ^C, which needs two columns.
+        # The terminal echoes ^C in two columns.
         most = max(10, size.columns - 3)
         all_lines = self._figures.lines(size.columns, unicode=self._unicode)
         lines = [crop(line, most) for line in all_lines[: max(1, size.lines - 1)]]

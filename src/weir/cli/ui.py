@@ -74,7 +74,7 @@ def parse_form(fields: Mapping[str, str]) -> LoadSpec:
         raise UsageError(f"URL: found {url!r}, {expected}", hint="enter a URL such as http://127.0.0.1:8000/")
     if "headers" in given:
         given["headers"] = [line.strip() for line in given["headers"].splitlines() if line.strip()]
-    # The flag's parser would read @FILE, and a form must not send files of this machine.
+    # The flag's parser would read @FILE. A form must not send files of this machine.
     return replace(read_flags((url,), given), body=None if body is None else body.encode())
 
 
@@ -118,7 +118,7 @@ class FormLoads:
             return self._switch is not None
 
     def close(self) -> None:
-        """Ends the running load and waits until its file is complete. No other load starts afterwards."""
+        """Ends the running load, and waits until the file is complete. No other load starts later."""
         with self._lock:
             self._is_closed = True
             thread = self._thread

@@ -26,19 +26,19 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 Output = tuple[int, Literal["line", "end"], Any]
-"""Number of an engine, and a line of its output or, after its end, exit status and standard error."""
+"""The number of an engine, and a line of its output, or its end with exit status and standard error."""
 
 _WAITING_LINES = 8192
-"""Maximum number of lines that wait for a poll. At this number, the engine waits and skips intervals."""
+"""Maximum number of lines that wait for a poll. With more lines, the engine waits and skips intervals."""
 LINES_AT_A_TIME = 512
 HELD_S = 0.5
-"""Maximum time for which the agent collects lines that may wait, before it sends them in one reply. Each reply costs
-weir and the agent milliseconds of CPU time, which a saturating load on the same machine needs."""
+"""Maximum time for which the agent collects lines before a reply. Each reply costs weir and the agent milliseconds of
+CPU time, which a saturating load on the same machine needs."""
 _GRACE_S = 20.0
-"""Time for an engine to end its processes after the agent has closed the engine's input."""
+"""Maximum time for an engine to end its processes after the agent has closed the engine's input."""
 _LOOK_EVERY_S = 0.25
 NAP, _NAP_S = signal.SIGUSR2, 0.2
-"""Signal that the agent sends to itself, and the time that its main thread then sleeps and dispatches no calls."""
+"""Signal that the agent sends to itself, and the length of the nap: the main thread sleeps and dispatches no calls."""
 _JOINING = (
     "RAY_USE_TLS RAY_TLS_SERVER_CERT RAY_TLS_SERVER_KEY RAY_TLS_CA_CERT "
     "RAY_AUTH_MODE RAY_AUTH_TOKEN RAY_AUTH_TOKEN_PATH"
@@ -47,7 +47,7 @@ _JOINING = (
 
 
 def get_machine_id() -> str:
-    """Returns the boot id of this machine. All nodes on a machine share this id, but not their names and addresses."""
+    """Returns the boot id of this machine. Nodes on one machine share the boot id, but not names and addresses."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -114,8 +114,8 @@ def get_ray_variables() -> dict[str, str]:
 
 class Agent:
     """The Ray actor on a node. The actor ends after `lease_s` seconds without a poll. With `naps`, the main thread
-    sleeps most of the time while output may wait, because Ray's frequent signal checks on this thread take nearly 1 %
-    of a CPU. Only the main thread may create an agent with `naps`."""
+    sleeps most of the time while output may wait: Ray's frequent signal checks on this thread take nearly 1 % of a CPU.
+    Only the main thread may create an agent with `naps`."""
 
     def __init__(self, lease_s: float, *, naps: bool = False) -> None:
         self._output: queue.Queue[Output] = queue.Queue(_WAITING_LINES)
@@ -133,7 +133,7 @@ class Agent:
         threading.Thread(target=self._end_without_lease, args=(lease_s,), daemon=True).start()
 
     def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a function on this node and returns its result. Ray sends functions of this module by value."""
+        """Calls a function on this node, and returns the result. Ray sends functions of this module by value."""
         return function(*arguments)
 
     def facts(self) -> dict[str, Any]:
@@ -164,26 +164,26 @@ class Agent:
         return read_clock(lambda: ray.get(other.now_ns.remote(), timeout=within_s), count)
 
     def find(self, digest: str, name: str = "") -> str | None:
-        """Returns the path of a stored file, or of an unpacked folder, with this digest; None if there is none."""
+        """Returns the path of a stored file, or of an unpacked folder, with this digest. None if there is none."""
         path = self._files / digest / name
         return str(path) if path.exists() else None
 
     def keep(self, content: bytes, name: str) -> str:
-        """Stores an executable file and returns its path. Only the owner can read the file: it may be a private key."""
+        """Stores an executable file and returns the path. Only the owner may read the file: it may be a private key."""
         folder = self._files / hashlib.sha256(content).hexdigest()
         path, unfinished = folder / name, folder / f".{name}-{os.getpid()}"
-        # Parent folders stay accessible: databases run as another user and must reach their programs.
+        # Parent folders stay accessible: databases run as another user, and start programs from these folders.
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         unfinished.write_bytes(content)
         unfinished.chmod(0o700)
-        # Another agent on the node may be storing the same file.
+        # Another agent on the node may store the same file at this moment.
         unfinished.replace(path)
         return str(path)
 
     def unpack(self, archive: bytes, path: str | None = None) -> str:
-        """Unpacks an archive into a folder, if the folder does not exist. Returns the folder: `path`, or a folder with
-        the archive's digest as name. With `path`, also unpacks unsafe links: the sender may run any program anyway."""
+        """Unpacks an archive into a folder that does not exist yet. Returns the folder: `path`, or a folder with the
+        archive's digest as name. With `path`, also unpacks unsafe links: the sender may run any program anyway."""
         folder = Path(path or self._files / hashlib.sha256(archive).hexdigest())
         if folder.is_dir():
             return str(folder)
@@ -193,7 +193,7 @@ class Agent:
                 packed.extractall(unfinished, filter="fully_trusted" if path else "data")
             unfinished.rename(folder)
         except OSError:
-            # Another agent on the node may have been faster.
+            # Another agent on the node may already have created the folder.
             if not folder.is_dir():
                 raise
         finally:
@@ -201,14 +201,14 @@ class Agent:
         return str(folder)
 
     def make(self, kind: Callable[[Path], Any]) -> tuple[int, dict[str, Any]]:
-        """Creates an object of a class that Ray sent by value; the object lives as long as this agent. Returns its
-        number and its public attributes."""
+        """Creates an object of a class that Ray sent by value. The object lives as long as this agent. Returns the
+        object's number and public attributes."""
         self._made.append(kind(self._files.parent / "services"))
         attributes = vars(self._made[-1]).items()
         return len(self._made) - 1, {name: value for name, value in attributes if not name.startswith("_")}
 
     def ask(self, number: int, method: str, *arguments: Any) -> Any:
-        """Calls a method of an object created by `make` and returns its result."""
+        """Calls a method of an object from `make`, and returns the result."""
         return getattr(self._made[number], method)(*arguments)
 
     def run_command(self, argv: Sequence[str]) -> tuple[str, int]:
@@ -219,7 +219,7 @@ class Agent:
 
     def start(self, engine: int, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
         """Starts an engine, with additional environment variables and the number `engine`. Returns the process id."""
-        # Ray's variables for its workers do not concern the engine.
+        # Ray's variables for its own workers must not reach the engine.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         pipe = subprocess.PIPE
         process = subprocess.Popen(
@@ -249,8 +249,8 @@ class Agent:
             self._engines[engine].send_signal(number)
 
     def output(self, wait_s: float, patient: tuple[bytes, ...] = (), most: int = LINES_AT_A_TIME) -> list[Output]:
-        """Returns up to `most` lines of output, after at most `wait_s` seconds. With `most` = 0, only renews the lease.
-        Lines with a prefix in `patient` may wait until other lines arrive."""
+        """Returns up to `most` lines of output after at most `wait_s` seconds. With `most` = 0, only renews the lease.
+        Lines with a prefix in `patient` may wait for other lines."""
         self._asked_at = time.monotonic()
         if not most:
             time.sleep(wait_s)
@@ -260,7 +260,7 @@ class Agent:
         with contextlib.suppress(queue.Empty):
             found.append(self._output.get(timeout=wait_s))
             if self._output.qsize() < most - 1:
-                # Waits only once, because waking up for each line would cost as much again.
+                # Waits only once: waking up for each line would double the cost.
                 self._urgent.wait(max(0.0, self._told_at + HELD_S - time.monotonic()))
             self._urgent.clear()
             while len(found) < most:
@@ -283,7 +283,7 @@ class Agent:
                 self._urgent.set()
         status = process.wait()
         stderr.join()
-        # An agent starts an engine for every load; ended engines must not accumulate.
+        # An agent starts an engine for every load, so ended engines would accumulate.
         del self._engines[engine]
         for stream in (process.stdin, process.stdout, process.stderr):
             _close(stream)
@@ -295,11 +295,11 @@ class Agent:
         while time.monotonic() - self._asked_at < lease_s:
             time.sleep(_LOOK_EVERY_S)
             if self._naps and self.is_steady:
-                # Simulates the signal: the handler runs when the main thread checks for signals.
+                # Simulates the signal: the handler runs at the main thread's next check for signals.
                 _thread.interrupt_main(NAP)
         running = list(self._engines.values())
         for process in running:
-            # A process with unread output would not end.
+            # A process cannot end before someone has read the output.
             threading.Thread(target=self._drain, daemon=True).start()
             _close(process.stdin)
         until = time.monotonic() + _GRACE_S
@@ -317,6 +317,6 @@ class Agent:
 
 def _close(stream: IO[bytes] | None) -> None:
     assert stream is not None
-    # Earlier output may have no reader any more.
+    # The reader of earlier output may have ended.
     with contextlib.suppress(OSError):
         stream.close()

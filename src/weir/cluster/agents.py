@@ -27,18 +27,18 @@ from weir.model.errors import GeneratorError, WeirError
 from weir.paths import find_engine_binary
 
 LOST_S = 2.0
-"""Maximum time from the last reply of a lost agent until weir detects the loss."""
+"""Maximum time after a lost agent's last reply until weir detects the loss."""
 LEASE_S = 5.0
-"""The lease: an agent that gets no poll for this time ends its engines and itself."""
+"""The lease: an agent without a poll for this time ends its engines and itself."""
 _POLL_WITHIN_S = 0.5
 _UNREAD_LINES = 2048
-"""Maximum number of an agent's unread lines on this machine. Beyond this number, a poll requests no lines, and lines
-wait on the node. This number is minutes of a load; with a hundred agents, the lines need some hundred MiB of memory."""
+"""Maximum number of an agent's unread lines on this machine. With more lines, a poll requests none, and lines wait on
+the node. This number of lines is minutes of a load. A hundred agents then need some hundred MiB."""
 _PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
 """Prefixes of lines that the agent may delay by some tenths of a second."""
 _LOOK_EVERY_S = 0.25
 _STOOD_STILL_S = 1.0
-"""Maximum time between two checks for silent agents. After more time, weir assumes that the checking thread paused."""
+"""Maximum time between two checks for silent agents. After a longer time, the checking thread probably paused."""
 _BEGUN_WITHIN_S = 60.0
 _READINGS = 40
 
@@ -47,12 +47,12 @@ CHECK_HINT = "weir cluster check lists the available nodes"
 
 
 class AgentLostError(GeneratorError):
-    """Error: weir has lost a node, or the connection to a node."""
+    """Raised if weir has lost a node, or the connection to a node."""
 
 
 class StallGuard:
-    """Determines when the thread that watches the agents last resumed after a pause. During a pause, the thread reads
-    no replies, so all agents seem silent. Therefore, the thread ignores silence before the end of the pause.
+    """Determines when the thread that watches the agents last resumed after a pause. During a pause the thread reads no
+    replies, so all agents seem silent. The thread ignores silence before the end of the pause.
 
     >>> guard = StallGuard(10.0)
     >>> guard.look(10.3), guard.look(13.3), guard.look(13.6)
@@ -80,7 +80,7 @@ class AgentHandle:
         """Reason why the agent is lost; None if the agent is not lost."""
         self.heard_at = time.monotonic()
         self.watched_since = math.inf
-        """Time at which weir begins to watch for the agent's silence."""
+        """Time from which weir watches for silence of the agent."""
         self.clock = Clock(0, 0)
         self._engines: dict[int, RemoteEngine] = {}
         self._numbers = itertools.count()
@@ -89,15 +89,15 @@ class AgentHandle:
         self.facts: dict[str, Any] = {}
 
     def call(self, method: str, *arguments: Any, timeout_s: float = LOST_S) -> Any:
-        """Calls a method of the agent and returns its result. Raises AgentLostError if the agent is lost or does not
-        reply, GeneratorError if the call failed, for example on a full disk."""
+        """Calls a method of the agent and returns the result. Raises AgentLostError if the agent is lost or does not
+        reply. Raises GeneratorError if the call failed, for example on a full disk."""
         if self.lost is not None:
             raise self.error()
         errors = self._ray.exceptions
         try:
             return self._ray.get(getattr(self.actor, method).remote(*arguments), timeout=timeout_s)
         except errors.RayTaskError as error:
-            # Comes first, because Ray's error also has the type of the agent's error.
+            # This check comes first, because Ray's error is also an instance of the agent's error.
             raise GeneratorError(f"{self.name}: {error.cause or error}") from None
         except errors.GetTimeoutError:
             self.lose(f"no reply within {timeout_s:g} s")
@@ -131,7 +131,7 @@ class AgentHandle:
         return path or str(self.call("keep", self._cluster.store(content), file.name, timeout_s=_BEGUN_WITHIN_S))
 
     def send_archive(self, archive: bytes) -> str:
-        """Sends an archive to the node, if the node has no copy. Returns the folder of the unpacked copy."""
+        """Sends an archive to the node, if the node has no copy. Returns the folder of the unpacked archive."""
         path: str | None = self.call("find", hashlib.sha256(archive).hexdigest())
         return path or str(self.call("unpack", self._cluster.store(archive), timeout_s=SENT_WITHIN_S))
 
@@ -146,21 +146,21 @@ class AgentHandle:
         return RemoteEngine(self, [self.engine_path, *arguments], on_record, on_end)
 
     def register(self, engine: "RemoteEngine") -> int:
-        """Returns a number for an engine. The engine then gets the agent's output with this number."""
+        """Returns a number for an engine. From now on, the engine gets the agent's output with this number."""
         with self._lock:
             number = next(self._numbers)
             self._engines[number] = engine
         return number
 
     def poll(self) -> Any:
-        """Requests the agent's output, but no lines while too many lines are unread. Returns Ray's ObjectRef."""
+        """Requests the agent's output, or only renews the lease if too many lines are unread. Returns an ObjectRef."""
         with self._lock:
             engines = list(self._engines.values())
         most = agent_module.LINES_AT_A_TIME
         if sum(engine.unread for engine in engines) > _UNREAD_LINES:
             most = 0
             for engine in engines:
-                # Without a request for lines, an engine's silence means nothing.
+                # A poll without a request for lines says nothing about the engine.
                 engine.heard_at = time.monotonic()
         return self.actor.output.remote(_POLL_WITHIN_S, _PATIENT, most)
 
@@ -212,7 +212,7 @@ class RemoteEngine(Engine):
         self.heard_at = time.monotonic()
         """Time at which the engine's last line arrived."""
         self.has_ended = False
-        """Whether the message about the engine's end has arrived. The reader may process this message much later."""
+        """Whether the message about the engine's end has arrived. The reader may get this message much later."""
         lines = iter(self._lines.get, None)
         self._reader = threading.Thread(target=self._read_lines, args=(lines,), name=self.name, daemon=True)
         # Registered before the start: the first line may arrive before the reply.
@@ -236,7 +236,7 @@ class RemoteEngine(Engine):
 
     @property
     def unread(self) -> int:
-        """Number of lines that the reader has not consumed."""
+        """Number of lines that the reader has not read."""
         return self._lines.qsize()
 
     def lose(self, error: WeirError) -> None:
@@ -297,9 +297,9 @@ class RemoteProcess(RemoteEngine):
 def start_agents(
     cluster: RayCluster, role: Role | None, count: int, *, share_nodes: bool = False
 ) -> Iterator[list[AgentHandle]]:
-    """Yields agents that are ready to start engines; finally ends the agents and their processes. `role` None means any
-    node. Raises UsageError if the cluster is too small, TargetError if the cluster cannot place the agents now, and
-    AgentLostError if an agent does not start."""
+    """Yields agents that are ready to start engines. Finally ends the agents and their processes. With `role` None, any
+    node will do. Raises UsageError if the cluster is too small, TargetError if the cluster cannot place the agents now,
+    and AgentLostError if an agent does not start."""
     with launch_agents(cluster, role, count, share_nodes=share_nodes) as found:
         for agent in found:
             agent.prepare()
@@ -312,7 +312,7 @@ def start_agents(
 def launch_agents(
     cluster: RayCluster, role: Role | None, count: int, *, share_nodes: bool = False
 ) -> Iterator[list[AgentHandle]]:
-    """Yields agents, of which some are possibly still starting. The caller must call `prepare` of each agent."""
+    """Yields agents at once, even while some are starting. The caller must call `prepare` of each agent."""
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
     ray = cluster.ray
@@ -327,7 +327,7 @@ def launch_agents(
                 actor = ray.remote(agent_module.Agent).options(**options).remote(LEASE_S, naps=True)
                 name = node.name if [one.id for one in nodes].count(node.id) == 1 else f"{node.name}#{index}"
                 found.append(AgentHandle(cluster, actor, node, name))
-            # The poll begins before any lease can expire.
+            # The poll must begin before a lease expires.
             with polled(ray, found):
                 yield found
         finally:
@@ -338,7 +338,7 @@ def launch_agents(
 
 @contextmanager
 def polled(ray: Any, agents: Sequence[AgentHandle]) -> Iterator[None]:
-    """Context manager: polls the agents on a separate thread until the `with` block ends."""
+    """Context manager: polls the agents on a separate thread in the `with` block."""
     is_over = threading.Event()
 
     def poll() -> None:

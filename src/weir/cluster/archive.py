@@ -15,22 +15,22 @@ MOST_BYTES = 256 * 2**20
 
 
 def pack_folder(folder: Path, what: str, *, leave_out: Collection[str] = (), keep_times: bool = False) -> bytes:
-    """Returns an archive of a folder, without files and folders named in `leave_out`. See `pack_files` for errors.
-    `keep_times` keeps the files' modification times, on which compiled Python and a JVM's class archive depend."""
+    """Returns an archive of a folder without the files and folders in `leave_out`. See `pack_files` for errors.
+    `keep_times` keeps the files' times of change: compiled Python and a JVM's class archive need them."""
     places = [path.relative_to(folder) for path in sorted(folder.rglob("*"))]
     files = {str(place): folder / place for place in places if not set(leave_out).intersection(place.parts)}
     return _pack(files, what, follow_links=False, **({} if keep_times else {"mtime": 0}))
 
 
 def pack_files(files: Mapping[str, Path], what: str) -> bytes:
-    """Returns an archive of files; the keys are paths in the archive. Only the owner may use the unpacked files. Equal
-    files result in equal bytes. Raises UsageError (with `what`) if a file is unreadable or the archive is too large."""
+    """Returns an archive of files. The keys are paths in the archive. Only the owner may use the unpacked files. Equal
+    files give equal bytes. Raises UsageError (with `what`) if a file is unreadable or the archive is too large."""
     return _pack(dict(sorted(files.items())), what, follow_links=True, mtime=0, mode=0o600)
 
 
 def _pack(files: Mapping[str, Path], what: str, *, follow_links: bool, **attributes: int) -> bytes:
     def adjust(info: tarfile.TarInfo) -> tarfile.TarInfo:
-        # A deep copy would copy the archive, to which `info` refers.
+        # `info` refers to the archive, so a deep copy would copy the archive.
         return info.replace(uid=0, gid=0, uname="", gname="", deep=False, **attributes)  # type: ignore[arg-type]
 
     archive = io.BytesIO()

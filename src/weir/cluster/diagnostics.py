@@ -17,8 +17,8 @@ _ROLES: tuple[Role, ...] = ("load", "stack", "service")
 _READINGS = 20
 _READ_WITHIN_S = 10.0
 _FAR_APART_S = 30.0
-"""Timeout for an agent that reads another agent's clock. This timeout is longer than the timeout of a reading. So weir
-marks only an agent that does not reply as lost, not the agent that reads."""
+"""Timeout for an agent that reads another agent's clock: longer than the timeout of a reading. So weir marks the silent
+agent as lost, and not the reading agent."""
 _WEIR_WITHIN_S = 15.0
 """Time limit for the first start of weir on a node."""
 
@@ -35,14 +35,14 @@ class NodeFacts:
     """Version of the engine, or the reason why the engine does not run on the node."""
     can_run: bool
     needs_weir: bool = False
-    """Whether studies need weir on the node: the node runs stacks and is not this machine."""
+    """Whether studies need weir on the node: the node runs stacks, and is not this machine."""
     weir: str | None = None
-    """Version of weir, or the reason why weir does not run on the node; None: not installed or not needed."""
+    """Version of weir, or the reason why weir does not run on the node. None: not installed or not needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Clock of the node `other`, read from the node `node`."""
+    """The clock of the node `other`, as the node `node` read it."""
 
     node: str
     other: str
@@ -79,7 +79,7 @@ def check_cluster(cluster: RayCluster) -> ClusterReport:
 
 
 def _read_clocks(agents: Sequence[AgentHandle]) -> tuple[list[Pair], list[str]]:
-    """Lets each agent read the clock of every other agent. Returns the clocks, and sentences about failures."""
+    """Makes each agent read the clock of every other agent. Returns the clocks, and sentences about failures."""
     pairs, troubles = [], []
     for one, other in permutations(agents, 2):
         if one.lost is not None or other.lost is not None:
@@ -87,7 +87,7 @@ def _read_clocks(agents: Sequence[AgentHandle]) -> tuple[list[Pair], list[str]]:
         try:
             readings = one.call("readings", other.actor, _READINGS, _READ_WITHIN_S, timeout_s=_FAR_APART_S)
         except WeirError as error:
-            # The other agent may be the lost one.
+            # The lost agent may be the other one.
             with suppress(WeirError):
                 other.call("now_ns")
             if one.lost is None and other.lost is None:
@@ -119,7 +119,7 @@ def _find_weir_version(agent: AgentHandle) -> str | None:
 
 
 def find_missing(found: Sequence[NodeFacts], unwell: Sequence[Node] = ()) -> list[str]:
-    """Returns sentences about problems that prevent loads or studies. `unwell` are nodes whose agents failed."""
+    """Returns sentences about problems that prevent loads or studies. `unwell`: nodes with failed agents."""
     sentences = [f"{one.node.name}: weir-engine does not run there: {one.engine}" for one in found if not one.can_run]
     for one in found:
         if one.needs_weir and one.weir is None:

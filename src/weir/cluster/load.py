@@ -35,10 +35,10 @@ from weir.model.records import (
 )
 
 _AHEAD_NS = 100_000_000
-"""Time for sending the start time to all agents, in addition to the longest round trip."""
+"""Time to send the start time to all agents, in addition to the longest round trip."""
 _READY_WITHIN_S = 60.0
 _LATE_MS = 5.0
-"""Maximum delay of an agent's start. After a longer delay, intervals of different agents cover different times."""
+"""Maximum delay of an agent's start. After a longer delay, agents' intervals no longer match in time."""
 _LOOK_EVERY_S = 0.1
 _READINGS = 10
 """Number of readings of an agent's clock before each load."""
@@ -133,7 +133,7 @@ class SharedLoad(LoadHandle):
             raise NoAgentLeftError("all agents are lost", hint=CHECK_HINT)
         self._observer = observer or LoadObserver()
         self.changed = threading.Condition()
-        """Lock of this object. Before the load, `_await` waits for the agents' records. Each record wakes `_await`."""
+        """Lock of this object. Each record wakes `_await`, which waits for the agents' records before the load."""
         self._merger = IntervalMerger(agent.name for agent in left)
         self._stopped_at: float | None = None
         self._failure: BaseException | None = None
@@ -149,11 +149,11 @@ class SharedLoad(LoadHandle):
             for share in self._shares:
                 share.load = self._opened.enter_context(EngineLoad(share.plan, share, start=share.start_engine))
             for share in self._shares:
-                # Reads the clocks for every load, because clocks drift apart.
+                # Clocks drift apart, so weir reads them for every load.
                 share.agent.read_clock(_READINGS)
             self._begin()
         except BaseException:
-            # No caller will wait for the load.
+            # After this error, no caller will wait for the load.
             self._begun.set()
             self._opened.close()
             raise
@@ -220,7 +220,7 @@ class SharedLoad(LoadHandle):
             share.requested_ns = share.agent.clock.theirs(start_ns)
             share.load.begin(share.requested_ns)
 
-        # In parallel, because each call waits for a reply, and the last agent would get the start time too late.
+        # In parallel: each call waits for a reply, and in sequence the last agent would get the start time too late.
         with ThreadPoolExecutor(len(self._shares), "begin") as sending:
             list(sending.map(send_start, self._shares))
         self._await("started")
@@ -237,7 +237,7 @@ class SharedLoad(LoadHandle):
             while missing := [share for share in self._shares if getattr(share, what) is None]:
                 for share in missing:
                     if share.load.wait(0):
-                        # The agent's part ended early; `result` raises the reason.
+                        # The agent's part ended early. `result` raises the reason.
                         share.result()
                         raise GeneratorError(f"{share.agent.name}: the engine ended before the start of the load")
                 if time.monotonic() > until:
@@ -257,7 +257,7 @@ class SharedLoad(LoadHandle):
         except AgentLostError as error:
             with self.changed:
                 self._lost.append(error.message)
-            # Without this agent, the load is different.
+            # Without this agent, the load is not the requested load.
             self.stop()
         except BaseException as error:
             with self.changed:
@@ -273,7 +273,7 @@ class SharedLoad(LoadHandle):
                 self._finished.set()
 
     def _watch(self) -> None:
-        """Marks each agent as lost that sends no intervals during the load, or does not end after `stop`."""
+        """Marks an agent as lost if it sends no intervals during the load, or if it does not end after `stop`."""
         # Lines may arrive HELD_S late, and the next check would be too late.
         silent_s = min(LOST_S - HELD_S + self._interval_s, LOST_S - 2 * _LOOK_EVERY_S)
         guard = StallGuard(time.monotonic())
@@ -292,7 +292,7 @@ class SharedLoad(LoadHandle):
 
 
 def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, LoadPlan]:
-    """Returns each agent's plan, by its number of load threads. Raises UsageError if these agents cannot split the load."""
+    """Returns each agent's plan, by its number of load threads. Raises UsageError if the agents cannot split it."""
     firsts, of = accumulate(threads.values(), initial=0), sum(threads.values())
     if plan.until_first_failure and len(threads) > 1:
         late = "the other agents would learn of the failure too late"
@@ -309,9 +309,9 @@ def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[Agent
 
 
 def assign_cpus(cpus: Sequence[int], threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, tuple[int, ...]]:
-    """Returns the CPUs of each agent, one per load thread. An agent on this machine gets CPUs from `cpus`; an agent on
-    another machine gets any CPUs of that machine. If `cpus` is empty or an agent lacks CPUs, no agent gets own CPUs: an
-    engine with own CPUs gets more responses from a saturated server, so weir must not mix both kinds of agents."""
+    """Returns the CPUs of each agent, one per load thread. An agent on this machine gets CPUs from `cpus`, an agent on
+    another machine any CPUs there. If `cpus` is empty or an agent lacks CPUs, no agent gets own CPUs: an engine with
+    own CPUs gets more responses from a saturated server, so weir must not mix both kinds."""
     if not cpus:
         return dict.fromkeys(threads, ())
     used: dict[str, set[int]] = {}

@@ -36,7 +36,7 @@ _INTERVAL_COUNTS = (*_STEP_COUNTS, "due", "in_flight", "queued", "bytes_sent", "
 
 
 class IntervalMerger:
-    """Merges the agents' intervals with the same index. Complete intervals have a part of each running agent."""
+    """Merges the agents' intervals with the same index. An interval is complete with a part of each running agent."""
 
     def __init__(self, agents: Iterable[str]) -> None:
         self._reached = dict.fromkeys(agents, -1)
@@ -178,7 +178,7 @@ def _sum_fields(parts: Sequence[object], names: Sequence[str]) -> dict[str, Any]
 
 
 def _merge_means(parts: Sequence[tuple[int, Quantiles]]) -> Quantiles:
-    """Merges mean, minimum and maximum, which need no histogram. Each part has a number of samples and figures."""
+    """Merges mean, minimum and maximum without a histogram. Each part has a number of samples and these figures."""
     known = [(count, part) for count, part in parts if count and part.mean is not None]
     samples = sum(count for count, _ in known)
     return Quantiles(
@@ -189,7 +189,7 @@ def _merge_means(parts: Sequence[tuple[int, Quantiles]]) -> Quantiles:
 
 
 def _find_stop(parts: Sequence[LoadEnd]) -> str:
-    """Returns the reason why the load ended. If the parts' reasons differ, returns the reason for an early end."""
+    """Returns the reason of the load's end. If the parts' reasons differ, returns the reason for an early end."""
     found = {part.stopped for part in parts}
     return next((why for why in ("input", "signal", "first_failure", "duration") if why in found), parts[0].stopped)
 

@@ -1,4 +1,4 @@
-"""The Ray cluster that this machine has joined: its nodes, and the reservation of nodes for agents.
+"""The Ray cluster that this machine has joined: the nodes, and the reservation of nodes for agents.
 
 An agent needs a resource of its node: `weir_load`, `weir_stack` or `weir_service`, according to the agent's role. If no
 node offers this resource, the agent needs a CPU. A placement group of Ray puts each agent on a separate node.
@@ -37,9 +37,9 @@ _QUIET = {
     "RAY_DISABLE_IMPORT_WARNING": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
-    # Ray reports its workers on standard output; weir detects losses itself.
+    # Ray would report its workers on standard output. weir detects losses itself.
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
-    # If the cluster rejects Ray, Ray writes this to standard error once a second.
+    # If the cluster rejects Ray, Ray would write this to standard error once a second.
     "RAY_BACKEND_LOG_LEVEL": "error",
 }
 
@@ -51,7 +51,7 @@ class Node:
     id: str
     address: str
     name: str
-    """Address of the node, with a part of the id if several nodes share the address."""
+    """The node's address. If several nodes share the address, the name also has a part of the node's id."""
     resources: dict[str, float]
 
     def offers(self, role: Role) -> bool:
@@ -64,7 +64,7 @@ def get_resource_name(role: Role) -> str:
 
 
 def find_node(cluster: "RayCluster", role: Role) -> Node | None:
-    """Returns the first node that offers the role; None if no node offers the role, or if this machine's node does."""
+    """Returns the first node that offers the role. None if this machine's node or no node offers the role."""
     offering = [node for node in cluster.nodes if node.offers(role)]
     return None if not offering or any(node.id == cluster.own_node for node in offering) else offering[0]
 
@@ -82,9 +82,9 @@ def ray() -> ModuleType:
 
 @contextmanager
 def join_cluster(address: str) -> Iterator["RayCluster"]:
-    """Joins a cluster; everything that weir starts on the cluster ends with the context. `address` is HOST:PORT of the
-    cluster's head, or `auto` for the cluster of this machine's node. Raises UsageError if Ray is not installed,
-    TargetError if there is no cluster or this machine has not joined it."""
+    """Joins a cluster. At the end of the context, everything that weir started on the cluster ends. `address`:
+    HOST:PORT of the cluster's head, or `auto` for the cluster of this machine's node. Raises UsageError if Ray is not
+    installed, TargetError if there is no cluster or this machine has not joined it."""
     found = ray()
     try:
         _require_listener(address)
@@ -102,7 +102,7 @@ def join_cluster(address: str) -> Iterator["RayCluster"]:
 
 
 def get_first_line(error: BaseException) -> str:
-    """Returns the first line of an error's message, because Ray's messages can be very long."""
+    """Returns the first line of an error's message. Ray's messages can be very long."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
@@ -114,7 +114,7 @@ def _require_listener(address: str) -> None:
     with socket.create_connection((host, int(port)), _LISTENS_WITHIN_S) as connection:
         # Ray parses the variable in the same way.
         if os.environ.get(Variable.RAY_USE_TLS, "0").lower() in ("1", "true"):
-            # Without verification here: Ray verifies the certificate.
+            # This check does not verify the certificate. Ray verifies it.
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             try:
@@ -123,7 +123,7 @@ def _require_listener(address: str) -> None:
                 raise OSError("RAY_USE_TLS is set here, but the server has no TLS") from None
         else:
             connection.sendall(_HTTP2_PREFACE)
-            # The first byte from a server without TLS is the highest byte of a small length, so it is 0.
+            # A server without TLS first sends the highest byte of a small length: 0.
             if connection.recv(1) != b"\0":
                 raise OSError("no Ray server without TLS listens there; if the cluster uses TLS, set RAY_USE_TLS here")
 
@@ -131,7 +131,7 @@ def _require_listener(address: str) -> None:
 @contextmanager
 def _contain_ray() -> Iterator[None]:
     """Suppresses standard error while Ray joins, because Ray's C++ code prints errors that Ray also raises. Then
-    restores weir's handler of SIGTERM, because Ray's handler would end the process at once."""
+    restores weir's handler of SIGTERM: Ray's handler would end the process at once."""
     handler = signal.getsignal(signal.SIGTERM)
     with open(os.devnull, "wb") as nowhere:
         kept = os.dup(_STDERR)
@@ -192,7 +192,7 @@ class RayCluster:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Turns Ray's errors into TargetError with a message of one line."""
+        """Turns Ray's errors into a TargetError with a message of one line."""
         try:
             yield
         except self.ray.exceptions.RayError as error:
@@ -224,7 +224,7 @@ class RayCluster:
                 f"the cluster has room for {room} of {count} agents, {each}: {names}",
                 hint=start if share_nodes else f"{start}, or --share-nodes",
             )
-        # If several nodes offer the role, a resumed run must use the same node again.
+        # If several nodes offer the role, a resumed run must use the same node.
         only = None if role in (None, "load") else find_node(self, role)
         labels = None if only is None else [{_NODE_LABEL: only.id}] * count
         strategy = "SPREAD" if share_nodes else "STRICT_SPREAD"

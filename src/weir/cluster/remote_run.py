@@ -34,10 +34,10 @@ _COPIED_EVERY_S = 60.0
 """Minimum time between two copies of a growing run file."""
 
 OnLine = Callable[[str], bool]
-"""A function that takes a line of the remote weir's output, and returns whether the line reports a finished trial."""
+"""Takes a line of the remote weir's output. Returns whether the line reports a finished trial."""
 OnBegin = Callable[[Engine], None]
 Keep = Callable[[Path], object]
-"""A function that takes the path of a copy of the run file, and may move the copy."""
+"""Takes the path of a copy of the run file. The function may move the copy."""
 
 
 def run_remotely(
@@ -52,8 +52,8 @@ def run_remotely(
     on_line: OnLine,
     on_begin: OnBegin = lambda _: None,
 ) -> int:
-    """Runs a study on the node for stacks and returns the exit code. `out` is then a run folder like that of a local
-    run. During the run, `out` has a run file that lacks only trials of about the last minute.
+    """Runs a study on the node for stacks and returns the exit code. `out` becomes a run folder like that of a local
+    run. During the run, the run file in `out` lacks only trials of about the last minute.
 
     Args:
         study: name of the study, or its path in `files`.
@@ -67,7 +67,7 @@ def run_remotely(
     Raises UsageError if weir is missing on the node, `out` exists or is not writable, or a file is unreadable or too
     large. Raises TargetError if another job uses the node or a signal ended weir there, AgentLostError for a lost node.
     """
-    # Creates the folder now, so that a run of hours does not fail at its end.
+    # Creates the folder before the run. An error after the run would cost hours.
     try:
         out.mkdir(parents=True)
     except FileExistsError:
@@ -84,11 +84,11 @@ def run_remotely(
             with there.collected(out.parent) as made:
                 if made is not None:
                     _move_files(made, out)
-                    # The run may have ended before it had a run file.
+                    # The run may have ended before it created a run file.
                     with suppress(FileNotFoundError):
                         (made / RUN_FILE_NAME).replace(out / RUN_FILE_NAME)
     finally:
-        # Only an empty folder is removed.
+        # Removes the folder only if it is empty.
         with suppress(OSError):
             out.rmdir()
     return there.ended_with(code, out)
@@ -140,7 +140,7 @@ class _Weir:
     def run(self, words: Sequence[str], here: Path, on_line: OnLine, on_begin: OnBegin, keep: Keep) -> int:
         """Runs `weir run` and returns its exit code. `on_line` gets the lines of output. In these lines, `here`
         replaces the folder on the node. `keep` stores copies of the run file."""
-        # This machine prints the report, from the run file.
+        # This machine prints the report from the run file.
         argv = ["sh", "-c", 'exec "$0" "$@" 2>&1 >/dev/null', self._program, "run", *words]
         argv += [*self._on_cluster, "--stacks-here", "--driven"]
         ended = threading.Event()
@@ -157,7 +157,7 @@ class _Weir:
         try:
             _await(ended)
         except KeyboardInterrupt:
-            # weir keeps the finished trials and ends. Ray's workers and their children ignore Ctrl-C's signal.
+            # weir keeps the finished trials and ends. Ray's workers and their children ignore the signal of Ctrl-C.
             process.signal(signal.SIGTERM)
             _await(ended)
         finally:
@@ -169,9 +169,9 @@ class _Weir:
 
     @contextmanager
     def collected(self, beside: Path) -> Iterator[Path | None]:
-        """Yields a temporary copy of the run folder in the folder `beside`; None if the node has no run. Deletes the
-        run on the node only if the `with` block ends without an error: until then, no other complete copy exists.
-        Raises UsageError if this machine cannot write a file."""
+        """Yields a temporary copy of the run folder in the folder `beside`; None if the node has no run. After the
+        `with` block, deletes the run on the node unless there was an error, because no other complete copy exists until
+        then. Raises UsageError if this machine cannot write a file."""
         try:
             archive: bytes = self._node.apply(archive_folder, self._folder, timeout_s=SENT_WITHIN_S)
         except AgentLostError:
@@ -208,8 +208,8 @@ class _Weir:
 
 
 class _Copies:
-    """Copies a growing run file from a node, so that the loss of the node does not cost hours. weir copies the file
-    while a trial starts, long before the trial's load, which the copy would disturb."""
+    """Copies a growing run file from a node, so that the loss of the node does not cost hours. weir copies the file at
+    the start of a trial: during the trial's load, a copy would disturb."""
 
     def __init__(self, node: AgentHandle, path: str, here: Path, keep: Keep) -> None:
         self._node, self._path = node, path
@@ -220,7 +220,7 @@ class _Copies:
         """Whether this machine has a copy."""
 
     def make_one(self) -> None:
-        """Begins to copy the run file in the background, unless the last copy is recent. Returns at once."""
+        """Starts to copy the run file in the background, unless the last copy is recent. Returns at once."""
         now = time.monotonic()
         if now >= self._due_at and (self._thread is None or not self._thread.is_alive()):
             self._due_at = now + _COPIED_EVERY_S
@@ -233,7 +233,7 @@ class _Copies:
             self._thread.join()
 
     def _make(self) -> None:
-        # These errors do not matter: the final copy at the end reports its own errors.
+        # These errors do not matter: the final copy at the end reports them.
         with suppress(WeirError, OSError):
             content = self._node.apply(copy_database, self._path, MOST_BYTES, timeout_s=SENT_WITHIN_S)
             if content is not None:
@@ -245,7 +245,7 @@ class _Copies:
 
 
 def _move_files(made: Path, here: Path) -> None:
-    """Moves all files except the run file. The caller moves the run file last: logs of missing trials do no harm."""
+    """Moves all files except the run file. The run file comes last, because logs without trials do no harm."""
     for file in [found for found in made.rglob("*") if found.is_file() and found != made / RUN_FILE_NAME]:
         target = here / file.relative_to(made)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -253,13 +253,13 @@ def _move_files(made: Path, here: Path) -> None:
 
 
 def _await(ended: threading.Event) -> None:
-    # Waits in steps, because a wait without a timeout would delay Ctrl-C.
+    # Waits in steps: a wait without a timeout would delay Ctrl-C.
     while not ended.wait(1.0):
         pass
 
 
 def send_builds(node: AgentHandle, built: Sequence[Path]) -> None:
-    """Sends built stacks to the same paths on a node of the same kind. If sending fails, the node builds the stacks."""
+    """Sends built stacks to the same paths on a node of the same kind. After a failure, the node builds the stacks."""
     # A build may contain its own path, and depends on architecture and libc.
     here = (platform.machine(), " ".join(platform.libc_ver()), str(find_cache_folder()))
     if not built or (node.facts["architecture"], node.facts["libc"], node.facts["cache"]) != here:

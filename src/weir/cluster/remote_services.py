@@ -1,5 +1,5 @@
-"""Runs services on a separate node. There, an agent runs a host that starts and samples the services. The node needs
-only Ray. This machine sends the databases' programs, and the class that manages their data."""
+"""Runs services on a separate node. On the node, an agent runs a host, which starts and samples the services. The node
+needs only Ray: this machine sends the databases' programs, and the class that manages their data."""
 
 import shutil
 import socket
@@ -29,7 +29,7 @@ _FILES_WITHIN_S = 60.0
 
 @contextmanager
 def open_service_place(cluster: RayCluster) -> Iterator[ServiceHost | None]:
-    """Yields the node for services, with a running agent and host; None if no other node offers the role."""
+    """Yields the node for services, with a running agent and host. None if no other node offers `weir_service`."""
     if find_node(cluster, "service") is None:
         yield None
         return
@@ -46,7 +46,7 @@ def _build_service_host(cluster: RayCluster, agent: AgentHandle, host: Host, fol
     @contextmanager
     def logged(log: Path) -> Iterator[Path]:
         with _convert_errors():
-            # Reads the clock for every trial, because clocks drift apart.
+            # Clocks drift apart, so weir reads the clock for every trial.
             agent.read_clock()
         there = f"{folder}/{log.name}"
         try:
@@ -77,7 +77,7 @@ def _own_address(node: str) -> str:
     """Returns the address from which this machine connects to a node."""
     family = socket.AF_INET6 if ":" in node else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        # This sends nothing: the kernel only chooses the route.
+        # `connect` sends nothing here. The kernel only chooses the route.
         probe.connect((node, _ANY_PORT))
         return str(probe.getsockname()[0])
 
@@ -107,14 +107,14 @@ class _RemoteFolder:
 
 
 def convert_sample(sample: Sample, node: str, clock: Clock) -> Sample:
-    """Converts a node's sample of services to this machine's clock, and omits the figures of the whole node."""
+    """Converts a node's sample of services to this machine's clock. Leaves out the figures of the whole node."""
     groups = [replace(group, name=f"{group.name}@{node}") for group in sample.groups]
     return Sample(t_ns=clock.ours(sample.t_ns), groups=groups, cpus=[], limits=sample.limits)
 
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
-    """Converts an agent's error to HostGoneError if the agent is lost, else to TargetError: no generator failed."""
+    """Converts an agent's error to HostGoneError if the agent is lost, else to TargetError (no generator failed)."""
     try:
         yield
     except AgentLostError as error:

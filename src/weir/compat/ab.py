@@ -15,7 +15,7 @@ from weir.parsing import parse_header, parse_method
 _PROGRESS_FROM, _PROGRESS_STEPS, _LEAST_STEP = 150, 10, 100
 _TIMED_REQUESTS = 50_000
 _INVALID, _CONNECTION_RESET, _CONNECTION_REFUSED = 22, 104, 111
-# APR's error numbers. An exit code keeps only eight bits.
+# Error numbers of APR, the library of ab. An exit code keeps only eight bits.
 _TIMED_OUT, _NO_ADDRESS = 70007 & 255, 670002 & 255
 
 _TABLE = ToolFlags(
@@ -39,7 +39,7 @@ _TABLE = ToolFlags(
         Flag("csv_file", "-e", str, "", "write the percentiles to this CSV file"),
         Flag("is_quiet", "-q", None, False, "print no progress. Default: print progress for more than 150 requests"),
         Flag("no_percentages", "-d", None, False, "print no table of percentiles"),
-        Flag("goes_on", "-r", None, False, "exit with 0 after connection resets. Without -r, weir continues too"),
+        Flag("goes_on", "-r", None, False, "exit with 0 after connection resets. weir continues even without -r"),
         Flag("any_length", "-l", None, False, "allow responses of different lengths. Default: they count as failed"),
         Flag("verbosity", "-v", parse_whole, 0, "has no effect: weir prints no requests and no responses"),
     ),
@@ -97,7 +97,7 @@ class AbFrontEnd(FrontEnd):
         return self._find_socket_error(result) or int(result.end.stopped == "signal")
 
     def _find_socket_error(self, result: LoadResult) -> int:
-        """Returns the exit code with which ab ends at a socket error; 0 if no socket error would end ab."""
+        """Returns ab's exit code for the first socket error that would end ab; 0 without such an error."""
         errors = result.end.summary.errors
         if errors.timeout and not result.end.summary.requests.completed:
             return _TIMED_OUT

@@ -1,5 +1,5 @@
-"""Formats a load's result as ab's report and CSV. ab measures times in whole microseconds, and prints times in
-milliseconds. A half rounds up."""
+"""Formats a load's result as ab's report and CSV. ab measures whole microseconds, and prints milliseconds, rounded half
+up."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def read_clocks(result: LoadResult) -> Clocks:
 
 def format_heading(host: str) -> str:
     """Returns ab's banner and the start of the `Benchmarking` line."""
-    # Imported here, because the package's metadata take long to read.
+    # Imported late, because reading the package's metadata is slow.
     from weir import __version__
 
     return (
@@ -114,12 +114,12 @@ def _list_rates(result: LoadResult, concurrency: int, *, has_body: bool) -> Iter
 
 
 def count_kept(connect: Times, answers: int, concurrency: int) -> int:
-    """Returns the number of responses after which the connection stayed open, from the connect times."""
+    """Counts the responses that left their connection open. `connect`: the connect times."""
     made = connect.count - connect.count_up_to(0)
     if made >= answers > concurrency:
-        # Every response closed its connection, but no new connections replaced the last connections.
+        # Every response closed its connection. The load ended before new connections replaced the last ones.
         return 0
-    # Failures cause new connections too, so there may be more connections than responses.
+    # A failure also causes a new connection, so there may be more connections than responses.
     return max(0, answers - max(0, made - concurrency))
 
 

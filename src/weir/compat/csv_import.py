@@ -40,7 +40,7 @@ NUMBERS: dict[str, Mapping[str, float]] = {
 _REQUIRED = ("stack", "connections", "duration_s")
 _CLAIM_BLOCKS = 10
 ANOTHER_TOOL = "another tool"
-"""Name of the generator if the user does not name one."""
+"""Name of the generator if neither the user nor the mapping file names one."""
 _HELP = "weir import --help"
 
 
@@ -51,7 +51,7 @@ class MappingFile(Table):
     question: str = ""
     source: str = ""
     generator: str = ANOTHER_TOOL
-    """Name of the tool that made the loads, such as `wrk`. weir knows the habits of some tools."""
+    """Name of the tool that made the loads, such as `wrk`. weir checks the figures by the rules of that tool."""
     baseline: str | None = None
     """The baseline stack. Default: the first stack in the CSV file."""
     stack_cpus: int | None = Field(default=None, ge=1)
@@ -66,7 +66,7 @@ Columns = Mapping[str, Sequence[tuple[str, float]]]
 
 def read_mapping(path: Path | None, options: Sequence[str]) -> tuple[MappingFile, Columns]:
     """Returns the mapping file, and the columns from the file and from `options` (`field=column[:unit]`). Options
-    override the file. Raises UsageError: a field is unknown, an option is malformed, or a required field is missing."""
+    override the file. Raises UsageError for an unknown field, a malformed option or a missing required field."""
     file = MappingFile()
     if path is not None:
         file = validate(MappingFile, read_toml(path, what="a mapping of columns"), path=path)
@@ -93,7 +93,7 @@ def _parse_columns(name: str, text: str, place: str) -> list[tuple[str, float]]:
         fields = ", ".join([*TEXTS, *NUMBERS])
         raise UsageError(f"{place}: found the field {name!r}, expected one of {fields}", hint=_HELP)
     units = NUMBERS[name]
-    # The default unit of response times is the microsecond; every other field has its first unit as the default.
+    # The default unit of response times is the microsecond. For every other field, the default is its first unit.
     usual = 1e-6 if name in _QUANTILES else 1.0
     columns = []
     for part in text.split("+"):
@@ -114,7 +114,7 @@ class ImportedTrial:
 
 @dataclass
 class Imported:
-    """The trials in a CSV file, with counts of the rows that weir left out."""
+    """The trials in a CSV file, and counts of left-out rows."""
 
     trials: list[ImportedTrial] = field(default_factory=list)
     cells: dict[tuple[str, str, int], Cell] = field(default_factory=dict)
@@ -124,11 +124,11 @@ class Imported:
     incomplete: list[tuple[int, str]] = field(default_factory=list)
     """Line number and missing field of each row without a required value."""
     failed: int = 0
-    """Number of trials with failed requests. Averages do not include such trials."""
+    """Number of trials with failed requests. Averages leave these trials out."""
 
     @property
     def sentence(self) -> str:
-        """A text with the number of imported trials, and of the rows that weir left out."""
+        """A text with the number of imported trials and of left-out rows."""
         parts = [f"{len(self.trials):,} trials"]
         if self.headers:
             parts.append(f"{self.headers} repeated header lines left out")
@@ -136,13 +136,13 @@ class Imported:
             line, name = self.incomplete[0]
             parts.append(f"{len(self.incomplete)} rows left out without {name} (for example line {line})")
         if self.failed:
-            parts.append(f"{self.failed} trials invalid because of failed requests")
+            parts.append(f"{self.failed} trials invalid, because they have failed requests")
         return "; ".join(parts)
 
 
 def read_table(path: Path, columns: Columns, *, generator: str = ANOTHER_TOOL) -> Imported:
     """Returns the trials in a CSV file. Without a column for blocks, the n-th row of a cell belongs to block n.
-    `generator`: name of the tool that made the loads. Raises UsageError: the file cannot be read, lacks a column, or contains no trial."""
+    `generator`: the tool that made the loads. Raises UsageError for a missing column or trial or a bad file."""
     try:
         reader = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
     except FileNotFoundError:
@@ -216,7 +216,7 @@ def _build_result(numbers: Mapping[str, float], cell: Cell) -> TrialResult:
         RequestCounts.from_outcomes(ok=completed, failed=failed),
         duration_s,
         throughput_rps=numbers.get("throughput_rps"),
-        # The CSV file has no statuses, but weir records a status for every response.
+        # The CSV file has no statuses, but a summary needs a status for each response.
         status={"unknown": completed},
         response_time_us=Quantiles(**{name: numbers[name] * 1e6 for name in _QUANTILES if name in numbers}),
         generator=GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
@@ -232,8 +232,8 @@ def _build_result(numbers: Mapping[str, float], cell: Cell) -> TrialResult:
 
 
 def write_imported(imported: Imported, settings: MappingFile, source: Path, out: Path, *, command: str) -> None:
-    """Writes the trials of the file `source` into the new run file `out`. Raises UsageError: the baseline is not a
-    stack in the file, or `out` already exists."""
+    """Writes the trials of the file `source` into the new run file `out`. Raises UsageError if the baseline is not a
+    stack in the file, or if `out` exists."""
     cells = list(imported.cells.values())
     stacks = list(dict.fromkeys(cell.stack for cell in cells))
     baseline = settings.baseline or stacks[0]

@@ -40,7 +40,7 @@ class Flag:
     parse: Callable[[str], Any] | None
     """Parses the flag's value, or raises `InvalidValueError`. None: the flag takes no value."""
     default: Any
-    """The value if the command line lacks the flag. A list: the flag may be repeated."""
+    """The value if the command line lacks the flag. If the default is a list, the flag may be repeated."""
     help: str
 
 
@@ -62,7 +62,7 @@ class ToolFlags:
     help_code: int | None = None
     """The tool's exit code after `-h`. None: `wrong_code`."""
     unreadable_code: int | None = None
-    """The tool's exit code for an unknown flag, or for a value that the tool cannot parse. None: `wrong_code`."""
+    """The tool's exit code for an unknown flag or a malformed value. None: `wrong_code`."""
     is_go: bool = False
     flags_follow_url: bool = False
     default_scheme: str = ""
@@ -106,7 +106,7 @@ class ToolFlags:
             raise self.reject(f"{spelling}: {path}: cannot be read: {error.strerror}", code=1) from None
 
     def _split(self, word: str) -> tuple[str, str | None]:
-        """Splits a word such as `-c100` into a flag, as the table writes the flag, and its value (None: no value)."""
+        """Splits a word such as `-c100` into the flag, in the table's spelling, and the value (None without one)."""
         if self.is_go or word.startswith("--"):
             spelling, equals, value = word.partition("=")
             return f"-{spelling.lstrip('-')}" if self.is_go else spelling, value if equals else None
@@ -117,7 +117,7 @@ class ToolFlags:
         if spelling in ("-h", "--help", "-help"):
             return ToolExit(self._format_help(), self.wrong_code if self.help_code is None else self.help_code)
         if spelling in self.version_flags:
-            # Imported here, because the package's metadata take long to read.
+            # Imported late, because reading the package's metadata is slow.
             from weir import __version__
 
             return ToolExit(f"{self.version} [weir {__version__}]\n", self.version_code)
@@ -127,7 +127,7 @@ class ToolFlags:
         return self.reject(f"found {spelling}, expected a flag of {self.tool}", code=self.unreadable_code)
 
     def _read_value(self, flag: Flag, spelling: str, attached: str | None, left: list[str]) -> Any:
-        """Returns the value of a flag: the attached value, or the first word in `left`. Removes that word."""
+        """Returns the value of a flag: `attached`, or the first word in `left`. Removes that word from `left`."""
         if flag.parse is None:
             if attached is not None and not self.is_go and not spelling.startswith("--"):
                 left.insert(0, f"-{attached}")
@@ -159,7 +159,7 @@ class ToolFlags:
 
 
 def match_value(pattern: str, expected: str, convert: Callable[[str], Any] = str) -> Callable[[str], Any]:
-    """Returns a parser for values that match `pattern`. Its errors contain `expected`, a description of the values."""
+    """Returns a parser for values that match `pattern`. `expected` describes the values in the parser's errors."""
 
     def parse(text: str) -> Any:
         if not re.fullmatch(pattern, text):
@@ -173,7 +173,7 @@ parse_whole = match_value(r"[+-]?[0-9]+", "a whole number such as 100", int)
 
 
 def format_authority(url: SplitResult) -> str:
-    """Returns host and port as the URL contains them, without credentials."""
+    """Returns the host and the port of a URL, without credentials."""
     return url.netloc.rpartition("@")[2]
 
 

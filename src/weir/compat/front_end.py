@@ -18,7 +18,7 @@ from weir.model.errors import WeirError
 from weir.model.load import LoadPlan
 
 if TYPE_CHECKING:
-    # Not imported at run time: every command imports this module, and few commands need records.
+    # Imported only for type checks: every command imports this module, and few commands need records.
     from weir.model.records import Interval, LoadEnd, LoadEvent
 
 TOOLS = {
@@ -40,7 +40,7 @@ class LoadResult:
     events: "Sequence[LoadEvent]" = ()
     """Failures, the earliest first: the first failure of each kind, then at most one failure a second."""
     request_log: Path | None = None
-    """The log of all requests (`weir.model.request_log`), if the front end needs a log for its report."""
+    """The log of all requests (`weir.model.request_log`), if the front end's report needs the log."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class FrontEnd(ABC):
         return ""
 
     def format_progress(self, before: int, now: int, *, has_ended: bool) -> str:
-        """Returns the tool's report after the number of finished requests has risen from `before` to `now`."""
+        """Returns the tool's progress report. The number of finished requests has risen from `before` to `now`."""
         return ""
 
     @abstractmethod
@@ -83,7 +83,7 @@ class FrontEnd(ABC):
 
     @abstractmethod
     def list_differences(self, result: LoadResult) -> list[str]:
-        """Returns a sentence, without a full stop, for each difference between weir's and the tool's measurement."""
+        """Returns a sentence, without a full stop, for each difference between weir's measurement and the tool's."""
 
     def choose_exit_code(self, result: LoadResult) -> int:
         """Returns the tool's exit code after a load."""
@@ -103,5 +103,5 @@ def read_command_line(tool: str, words: Sequence[str]) -> FrontEnd:
 
 
 def is_unknown_host(error: WeirError) -> bool:
-    """Returns whether `error` means that the host name has no address."""
+    """Returns whether `error` reports a host name without an address."""
     return error.message.startswith("plan, key target:")

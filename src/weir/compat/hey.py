@@ -20,7 +20,7 @@ from weir.parsing import parse_header, parse_method
 _UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|ms|s|m|h)"
 _AGENT = "hey/0.0.1"
-# If -H sets one of these headers, Go ignores the value, and sends its own value or no such header.
+# If -H sets one of these headers, Go ignores the value: Go sends its own value, or leaves the header out.
 _NOT_AMONG_HEADERS = ("Host", "User-Agent", "Content-Length", "Transfer-Encoding", "Trailer")
 _REDIRECTS = ("301", "302", "303", "307", "308")
 
@@ -87,7 +87,7 @@ class HeyFrontEnd(FrontEnd):
 
     def list_differences(self, result: LoadResult) -> list[str]:
         summary = result.end.summary
-        notes = ["DNS-lookup and req write are 0: weir resolves the name only once, and measures no writes"]
+        notes = ["DNS-lookup and req write are 0: weir resolves the name once before the load, and measures no writes"]
         failed = summary.requests.failed - summary.errors.check
         if failed and summary.duration_s > 0:
             rate_rps = (summary.requests.completed + failed) / summary.duration_s
@@ -95,7 +95,7 @@ class HeyFrontEnd(FrontEnd):
             notes.append(f"Requests/sec counts only responses; {counted}")
         redirects = sum(count for status, count in summary.status.items() if status in _REDIRECTS)
         if redirects and not self.flags.no_redirects:
-            notes.append(f"{redirects:,} responses were redirects, which hey follows: use the URL of their target")
+            notes.append(f"{redirects:,} responses were redirects; hey follows redirects: use the target's URL")
         if summary.requests.unanswered:
             notes.append(f"{summary.requests.unanswered:,} requests were in flight at the end; hey waits for them")
         if self.flags.arguments:

@@ -9,7 +9,7 @@ from weir.model.records import LoadEnd, Quantiles
 
 _PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
 _STEPS = 10
-"""Number of steps in the histogram. An additional first row counts only the fastest time."""
+"""Number of equal steps in the histogram. One more row, the first, counts only the fastest time."""
 _BAR, _LONGEST_BAR = "■", 40
 CSV_HEAD = "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n"
 """The first line of hey's CSV."""
@@ -22,7 +22,7 @@ _NO_SPREAD = (math.nan, 0.0, 0.0)
 
 
 def format_summary(end: LoadEnd | None, errors: Mapping[str, int]) -> str:
-    """Returns hey's summary. `end` is None if the load could not begin. `errors` counts failures by message."""
+    """Returns hey's summary. `end` is None if the load could not start. `errors` counts failures by message."""
     times, average_s, total_s, rate_rps, data, statuses = sort_counts({}), math.nan, 0.0, 0.0, "", {}
     spreads = [_NO_SPREAD] * len(_CLOCKS)
     if end is not None:
@@ -98,7 +98,7 @@ def _read_spread(clock: Quantiles | None) -> Spread:
 
 
 def _read_dialup(end: LoadEnd) -> Spread:
-    """Returns the spread of the connect times. A request on an open connection counts with a time of 0."""
+    """Returns average, fastest and slowest connect time. A request on an open connection counts as 0."""
     completed = end.summary.requests.completed
     if not completed:
         return _NO_SPREAD

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TICKS = 5
-"""Number of lines in the percentile spectrum until the distance to 100 % has halved."""
+"""Number of lines of the percentile spectrum for each halving of the distance to 100 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Times:
         return math.sqrt(sum(count * (value - mean) ** 2 for value, count in self._counts()) / (self.count - 1))
 
     def at(self, rank: int) -> int:
-        """Returns the time at a rank, counted from 0. For a rank that is too high, returns the longest time."""
+        """Returns the time at a rank. Ranks start at 0. A rank beyond the last time gives the longest time."""
         return self.values[min(bisect_right(self.below, rank), len(self.values) - 1)] if self.values else 0
 
     def percentile(self, percent: float) -> int:
-        """Returns the nearest-rank percentile: the shortest time that `percent` % of the times do not exceed."""
+        """Returns the nearest-rank percentile: the shortest time that at most 100 − `percent` % of the times exceed."""
         return self.at(max(0, math.ceil(percent * self.count / 100) - 1))
 
     def count_up_to(self, limit: float) -> int:
@@ -80,15 +80,15 @@ def sort_counts(counts: Mapping[int, int]) -> Times:
 
 def sort_array(values: "NDArray[Any]") -> Times:
     """Returns the sorted times in an array."""
-    # Imported here, because a front end starts its load before it imports the modules for its report.
+    # Imported late: a front end starts its load before it imports the modules for its report.
     import numpy as np
 
     return sort_counts(dict(zip(*(column.tolist() for column in np.unique(values, return_counts=True)), strict=True)))
 
 
 def read_times(end: LoadEnd, clock: str, *, zeros: int = 0) -> Times:
-    """Returns the times of a clock (see `weir.model.records.CLOCKS`) from the histogram at the end of a load. `zeros`
-    adds this number of times of 0, because the histogram does not contain such times."""
+    """Returns the times of a clock (see `weir.model.records.CLOCKS`) from the histogram at the end of a load. The
+    histogram has no times of 0, so `zeros` gives their number."""
     from weir.model.hdr import Hdr
 
     histogram, quantiles = end.histograms.get(f"{clock}_ns"), getattr(end.summary, f"{clock}_us")
@@ -97,7 +97,7 @@ def read_times(end: LoadEnd, clock: str, *, zeros: int = 0) -> Times:
     exact: dict[int, int] = {0: zeros}
     first = next(iter(counts), None)
     for value, count in counts.items():
-        # A bucket stands for its highest value, but the shortest and the longest time are exact.
+        # A bucket counts as its highest value. The shortest and the longest time are exact.
         value = shortest if value == first else min(value, longest)
         exact[value] = exact.get(value, 0) + count
     return sort_counts(exact)

@@ -1,5 +1,5 @@
-"""Formats a load as a study of one server, and a scenario as a scenario file. Both are TOML. Pure. The study has one
-cell with the same load. `list_study_notes` lists the differences between the study and the load."""
+"""Formats a load as a study of one server, and a scenario as a scenario file, both in TOML. The study has one cell with
+the same load. `list_study_notes` lists the differences between the study and the load."""
 
 import re
 from collections.abc import Iterator
@@ -64,12 +64,12 @@ def list_study_notes(spec: LoadSpec, *, has_scenario: bool) -> list[str]:
     ]
     if spec.threads > 1 or spec.cpus:
         chosen = "the study chooses the generator's CPUs ([cpus] load)"
-        notes.append(f"{chosen}, and runs one generator thread on each CPU, instead of {spec.threads} in total")
+        notes.append(f"{chosen}, and runs one generator thread on each CPU; the load has {spec.threads} in total")
     return notes
 
 
 def format_scenario(scenario: Scenario) -> str:
-    """Returns the scenario as TOML for `weir load --scenario`."""
+    """Returns a scenario file (TOML) for `weir load --scenario`."""
     return _format_toml(_build_table(scenario))
 
 
@@ -81,7 +81,7 @@ def _list_obstacles(spec: LoadSpec, *, has_scenario: bool) -> Iterator[str]:
         yield f"URL: found {spec.urls[0]!r}, expected http://HOST[:PORT]/PATH: studies use TCP without TLS"
     if spec.connect_to is not None or spec.bind:
         found = spec.connect_to or spec.bind[0]
-        yield f"found the address {found}, expected none: a study connects to the URL's host"
+        yield f"found the address {found}, expected no address: a study connects to the URL's host"
     if has_scenario:
         return
     yield from list_request_obstacles(spec)
@@ -92,7 +92,7 @@ def _build_table(scenario: Scenario) -> dict[str, Any]:
 
 
 def _choose_check(scenario: Scenario) -> tuple[dict[str, Any], int]:
-    """Returns a request that checks the server (the first GET without placeholders), and its right status."""
+    """Returns a request that checks the server (the first GET without placeholders), and the right status."""
     for step in scenario.steps or scenario.requests:
         status = step.check.status or [_STATUS]
         is_plain = step.body is None and "{{" not in "".join([step.path, *step.headers.values()])

@@ -13,7 +13,7 @@ from weir.load_spec import LoadSpec
 from weir.model.errors import InvalidValueError, WeirError
 
 _FAILED = 1
-"""The exit code of wrk and wrk2 after every error before a load."""
+"""The exit code of wrk and wrk2 for every error before the load."""
 _CALIBRATION_S = 10
 
 
@@ -40,7 +40,7 @@ _FLAGS = (
 )
 _RATE_FLAGS = (
     Flag("rate_rps", "-R --rate", _parse_count, 0, "requests per second. Required"),
-    Flag("uncorrected", "-U --u_latency", None, False, "also print percentiles of the service times (from the send)"),
+    Flag("uncorrected", "-U --u_latency", None, False, "also print percentiles of the times from the actual send"),
     Flag("batch", "-B --batch_latency", None, False, "has no effect: only Lua scripts send batches"),
 )
 _TABLES = {
@@ -85,7 +85,7 @@ class WrkFrontEnd(FrontEnd):
         notes = [
             "all latencies are measured; wrk adds computed latencies to correct for stalls"
             if tool == "wrk"
-            else "requests are due at exact microseconds; wrk2 waits whole milliseconds, then doubles its rate"
+            else "requests are due at exact microseconds; wrk2 waits whole milliseconds, then doubles its rate to catch up"
         ]
         if tool == "wrk2" and flags.duration_s > _CALIBRATION_S:
             notes.append("the latencies cover the whole run; wrk2 leaves out its calibration in the first 10 s")
@@ -96,7 +96,7 @@ class WrkFrontEnd(FrontEnd):
             opened = flags.connections - spare
             notes.append(f"the load opened {flags.connections} connections; {tool} opens {opened}, equally per thread")
         if result.end.summary.errors.timeout:
-            notes.append(f"a timeout closed its connection; {tool} keeps waiting and counts the late response")
+            notes.append(f"weir closes a connection after a timeout; {tool} keeps waiting and counts the late response")
         return notes
 
     def format_failed_start(self, error: WeirError) -> tuple[str, int]:
@@ -122,17 +122,17 @@ def read_command_line(tool: str, words: Sequence[str]) -> WrkFrontEnd:
         rate_rps=float(flags.rate_rps) if tool == "wrk2" else None,
         duration_s=float(flags.duration_s),
         timeout_s=float(flags.timeout_s),
-        # Both tools count a request on a connection that the server closes as a read error.
+        # If the server closes a connection, both tools count the request as a read error.
         retry=False,
         # Both tools trust every certificate.
         tls_insecure=flags.url.scheme == "https",
-        # weir's threads never wait for one another: more threads than CPUs would only compete for the CPUs.
+        # weir's threads never wait for one another. More threads than CPUs would only compete for CPU time.
         threads=min(flags.threads, len(os.sched_getaffinity(0))),
     )
     return WrkFrontEnd(spec=spec, tool=tool, flags=flags)
 
 
 def _choose_headers(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Returns the headers that wrk sends: the last one of each name. Omits Content-Length, and texts without `: `."""
+    """Returns the headers that wrk sends: the last one of each name, without Content-Length and malformed texts."""
     parts = [text.partition(": ") for text in texts]
     return tuple({name: value for name, colon, value in parts if colon and name != "Content-Length"}.items())

@@ -1,5 +1,5 @@
-"""Formats a load's result as the report of wrk and wrk2. wrk prints a value of at least 0.85 of the next unit in this
-next unit: 900 us are `0.90ms`. The largest unit of time is the minute: two hours are `120.00m`."""
+"""Formats a load's result as the report of wrk and wrk2. wrk changes to the next unit at 0.85 of that unit: 900 us are
+`0.90ms`. The largest unit of time is the minute: two hours are `120.00m`."""
 
 import math
 from collections import Counter
@@ -11,10 +11,10 @@ from weir.compat.latencies import Times, list_spectrum, read_times, sort_counts
 from weir.model.records import Interval, LoadEnd, LoadSummary, Quantiles
 
 _UNIT_LETTERS = 2
-"""Width of the unit in a column. Spaces after a shorter unit align the digits of all rows."""
+"""Width of the unit in a column, in characters. Spaces after a shorter unit align the digits of all rows."""
 _STEP_UP = 0.85
 _WHOLE = 0.99
-"""The rates omit intervals that are shorter than this share of the usual length: often the last interval."""
+"""The rates leave out intervals that are shorter than this share of the usual length: often the last interval."""
 _BUCKET_WIDTH = 0.001
 """Relative width of a histogram's bucket. Times from a histogram have this precision."""
 _SPECTRUM_PERCENTS = (50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0)
@@ -67,7 +67,7 @@ def _format_row(name: str, form: Callable[[float], str], mean: float, stdev: flo
 
 def measure_share(times: Times, lowest_ns: float, highest_ns: float) -> float:
     """Returns the share of times from `lowest_ns` to `highest_ns`; NaN without times. A bucket that overlaps the range
-    counts as a whole. So equal times count as within one deviation of the mean."""
+    counts in full. So times equal to the mean count as within one deviation."""
     if not times.count:
         return math.nan
     below = times.count_up_to(lowest_ns * (1 - _BUCKET_WIDTH))
@@ -75,7 +75,7 @@ def measure_share(times: Times, lowest_ns: float, highest_ns: float) -> float:
 
 
 def list_thread_rates(intervals: Sequence[Interval], interval_s: float, threads: int) -> list[int]:
-    """Returns the requests per second, divided by `threads`, for each whole interval with a response."""
+    """Returns one thread's requests per second (the total divided by `threads`) in each whole interval."""
     return [
         round(interval.completed / (interval.end_s - interval.start_s) / threads)
         for interval in intervals
@@ -115,7 +115,7 @@ def format_totals(summary: LoadSummary) -> str:
 
 
 def format_spectra(end: LoadEnd, *, has_latency: bool, has_uncorrected: bool) -> str:
-    """Returns wrk2's percentiles: of response times, and with `has_uncorrected` also of service times."""
+    """Returns wrk2's percentiles of response times. With `has_uncorrected`, adds the percentiles of service times."""
     titles = {"response_time": "Recorded Latency"} if has_latency or has_uncorrected else {}
     if has_uncorrected:
         titles["service_time"] = "Uncorrected Latency (measured without taking delayed starts into account)"
@@ -124,7 +124,7 @@ def format_spectra(end: LoadEnd, *, has_latency: bool, has_uncorrected: bool) ->
 
 def _format_spectrum(title: str, end: LoadEnd, name: str) -> str:
     """Returns the block of one clock: eight percentiles, and HdrHistogram's percentile spectrum in its classic form."""
-    # Imported here, because the import takes long and a front end starts its load first.
+    # Imported late: the import is slow, and a front end starts its load first.
     from weir.model.hdr import RANGES, SUB_BUCKETS
 
     times, clock = read_times(end, name), getattr(end.summary, f"{name}_us")

@@ -1,5 +1,5 @@
-"""Computes conclusions from a run file: sentences with intervals and with the ids of the trials behind a sentence. The
-package reads the store and calls `stats`. Other packages measure and draw."""
+"""Computes conclusions from a run file: sentences with intervals, each with the ids of its trials. The package reads
+the store and calls `stats`. Other packages measure and draw."""
 
 from weir.findings.load_findings import LoadFindings
 from weir.findings.run_findings import of_run

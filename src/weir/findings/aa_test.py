@@ -17,7 +17,7 @@ def compare_copies(points: Sequence[PointCells], names: dict[int, str], *, indic
     Two copies count as different if the 95 % interval of their ratio excludes 1. Holm's correction does not apply,
     because the A/A test shows how often a single interval is wrong.
     """
-    # The keys are cell ids, because a cell without a coordinate belongs to several points but forms one pair.
+    # The keys are cell ids. A cell without a coordinate belongs to several points, but forms only one pair.
     by_ids = {
         (copy.cell.id, original.cell.id): (copy, original)
         for point in points
@@ -30,7 +30,7 @@ def compare_copies(points: Sequence[PointCells], names: dict[int, str], *, indic
     copies = list(by_ids.values())
     compared = compare(copies, names, indicative=indicative)
     comparisons = tuple(found for of_pair in compared for found in of_pair if found.low is not None)
-    # Copies have equal throughputs if the load limits the throughput.
+    # If the load limits the throughput, both copies have the same throughput.
     is_limited = all(point.load.limits_throughput for point in points)
     for metric in (BY_KEY[P50], BY_KEY[THROUGHPUT]) if is_limited else (BY_KEY[THROUGHPUT],):
         differences = [log for pair in copies for log in pair_by_block(*pair, metric).log_ratios.values()]

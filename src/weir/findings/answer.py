@@ -13,7 +13,7 @@ from weir.model.load import ClosedLoad, Load
 from weir.model.verdict import worst
 
 _MOST_SERVERS = 3
-"""Maximum number of servers that the answer about generators mentions. Every server also has its own finding."""
+"""Maximum number of servers in the answer about generators. Each other server has only its own finding."""
 
 _WHY_RESPONSE_TIME = {
     "rate_rps": "The rate limits the throughput; a load without a rate would compare the highest throughputs.",
@@ -30,8 +30,8 @@ def build_answer(
     *,
     indicative: bool,
 ) -> Answer:
-    """Builds the answer from the first point at which weir can compare a stack with the baseline. If weir can compare
-    generators, the answer is about the generators instead."""
+    """Builds the answer for the first point where weir can compare a stack with the baseline. If weir can compare
+    generators, the answer is about the generators."""
     tail = ""
     if progress != "complete":
         start = (
@@ -43,7 +43,7 @@ def build_answer(
     if trials.used == 0:
         would_change = "A run with a valid trial of each server would give an answer."
         return Answer(_nothing(trials, omitted) + tail, "invalid", (), indicative, (), would_change)
-    of_generators = _of_generators(generators, tail)
+    of_generators = _answer_about_generators(generators, tail)
     if of_generators is not None:
         return of_generators
     for point in points:
@@ -61,7 +61,7 @@ def build_answer(
                 )
             would_change = "A block with valid trials of the first server and another server would allow a comparison."
             return Answer(sentence, "invalid", (), indicative, (), would_change)
-    raise AssertionError("found no point with a trial that counts, expected a point for each such trial")
+    raise AssertionError("found no point with a trial that counts, expected a point for each trial that counts")
 
 
 def _answer_from(sentence: str, comparisons: Sequence[Comparison], would_change: str) -> Answer:
@@ -75,7 +75,7 @@ def _answer_from(sentence: str, comparisons: Sequence[Comparison], would_change:
     )
 
 
-def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None:
+def _answer_about_generators(generators: Sequence[SameServer], tail: str) -> Answer | None:
     """Returns the answer about generators, or None if no two generators can be compared."""
     pairs = [
         (server, found) for server in generators for one in server.generators for found in _measured(one.comparisons)
@@ -96,7 +96,7 @@ def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None
 
 
 def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:
-    """Describes the range of the headline's only ratio over several points; returns '' if there is no such range."""
+    """Describes the range over several points of the headline's ratio; '' without a range or with several ratios."""
     if len(told) != 1:
         return ""
     label, labels = told[0].label, {told[0].label, told[0].against_label}
@@ -138,7 +138,7 @@ def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Compar
     missing = [found.name for found in comparisons if found.metric == metric and found.ratio is None]
     if measured := _measured(comparisons, metric):
         told = _sort_for_sentence(measured)
-        sentence = told[0].sentence if len(told) == 1 else _several(told)
+        sentence = told[0].sentence if len(told) == 1 else _describe_comparisons(told)
         if missing:
             both = f"{'this server' if len(missing) == 1 else 'one of these servers'} and the baseline"
             sentence += f" {listed(missing)}: not measured yet (no block has a usable trial of {both})."
@@ -160,7 +160,7 @@ def _measured(comparisons: Sequence[Comparison], metric: str = THROUGHPUT) -> li
 
 
 def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
-    """Sorts comparisons by ratio, the best first. Inverts an only comparison if the baseline is the better one."""
+    """Sorts comparisons by ratio, the best first. Inverts a single comparison if the baseline is better."""
     sign = 1 if BY_KEY[measured[0].metric].higher_is_better else -1
     if len(measured) == 1:
         only = measured[0]
@@ -168,8 +168,8 @@ def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
     return sorted(measured, key=lambda found: -sign * (found.ratio or 0.0))
 
 
-def _several(told: Sequence[Comparison]) -> str:
-    """Describes comparisons with the baseline. Example: 'Compared with Flask, Sanic answers 4.1× (3.6–4.7) as many …'"""
+def _describe_comparisons(told: Sequence[Comparison]) -> str:
+    """Describes comparisons with the baseline. Example: 'Compared with Flask, Sanic answers 4.1× as many …'"""
     baseline, metric = told[0].against_name, BY_KEY[told[0].metric]
     verb, amount = metric.phrase.removesuffix(" as").split(" {ratio}× ")
     different = [found for found in told if found.outcome in ("more", "less", "no interval")]

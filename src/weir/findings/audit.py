@@ -20,7 +20,7 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
         if result.summary is None:
             continue
         measured += 1
-        # The laws hold for a whole load, even if averages use only a part of the load.
+        # The laws hold for the whole load. Averages may use only a part of the load.
         whole, used_s = result.whole_load or result.summary, result.summary.duration_s
         cpus = _cpus(trial.cell, placement)
         results = build_reported_results(
@@ -57,7 +57,7 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
 
 
 def limit_validity(answer: Answer, audit: Audit) -> Answer:
-    """Returns the answer, at best as valid as the audit."""
+    """Returns the answer. Lowers its validity to the validity of the audit."""
     if worst((answer.validity, audit.validity)) == answer.validity:
         return answer
     return replace(answer, validity=audit.validity, reasons=(*answer.reasons, audit.sentence))

@@ -27,22 +27,22 @@ from weir.model.run_types import WEIR, Placement, Trial
 from weir.store import RunReader
 
 _AT_BOUND = 0.85
-"""A stack that reaches this share of an upper bound is limited by that bound."""
+"""A bound limits a stack if the stack reaches at least this share of the bound."""
 _GENERATOR = "generator"
 _BLOCKED = 0.6
-"""An event loop counts as blocked if blocking calls take at least this share of its time."""
+"""An event loop counts as blocked if blocking calls take at least this share of the loop's time."""
 _LISTENS = 0.25
-"""An event loop never counts as blocked if waits for events take more than this share of its time."""
+"""An event loop never counts as blocked if waits for events take more than this share of the loop's time."""
 _FLAT = 0.05
-"""Throughputs that differ by at most this share count as equal."""
+"""Maximum relative difference between throughputs that count as equal."""
 _FEWEST_LOOPS = 4
-"""Netty, Vert.x and similar servers start one event loop per CPU, but never fewer event loops than this number."""
+"""Minimum number of event loops in Netty, Vert.x and similar servers, which start one event loop per CPU."""
 _BLOCKING_WAITS = ("sleep", "lock", "socket_io", "disk")
 _JVMS_OWN = re.compile(
     "C1 Compiler|C2 Compiler|G1 |GC Thread|VM |Reference Handl|Finalizer|Signal Dispatch|Service Thread|"
     "Monitor Deflati|Sweeper|Common-Cleaner|Notification T|Attach Listener"
 )
-"""Matches the names of HotSpot's internal threads. These threads serve no requests."""
+"""Matches the names of HotSpot's own threads, which serve no requests."""
 _KIND_OF: dict[str, BottleneckKind] = {"stack": "software limit", "load": "load", "upstream": "upstream"}
 
 
@@ -58,7 +58,7 @@ class ServiceNode:
 
 
 def service_node(reader: RunReader) -> ServiceNode | None:
-    """Returns the machine that ran only services; None if the services ran on the stacks' machine."""
+    """Returns the machine that ran only services. Returns None if the services and stacks shared a machine."""
     node = reader.info.placement.services_on
     if node is None:
         return None
@@ -75,7 +75,7 @@ def find_bottlenecks(
     groups: Sequence[PointCells], names: Mapping[int, str], placement: Placement, node: ServiceNode | None = None
 ) -> tuple[Bottleneck, ...]:
     """Finds each stack's bottleneck for each workload and setting, at the load with the highest throughput. `names`: a
-    dict from cell id to the stack's short name. `node`: the services' machine; None if it is the stacks' machine."""
+    dict from cell id to the stack's short name. `node`: the services' own machine; None without one."""
     places: dict[tuple[str, str], dict[int, CellTrials]] = {}
     for group in groups:
         for member in group.members:
@@ -166,8 +166,8 @@ def _tiers_of(trial: Trial) -> Mapping[str, TierResources]:
     return resources.tiers or {"app": resources}
 
 
-def _services_of(trial: Trial) -> set[str]:
-    """Returns the tiers that are services: each has work counters, or a log with a name that does not start with `app`."""
+def _find_services(trial: Trial) -> set[str]:
+    """Returns the tiers that are services. A service has work counters, or a log not named `app…`."""
     logs = {name for name in trial.result.logs if name.partition("-")[0] != "app"}
     return logs | {work.service for work in trial.result.work}
 
@@ -175,7 +175,7 @@ def _services_of(trial: Trial) -> set[str]:
 def _resources(
     heaviest: CellTrials, demands: Mapping[str, stats.Demand], placement: Placement, node: ServiceNode | None
 ) -> list[ResourceUse]:
-    """Returns the resources of the tiers, sorted by utilisation, the highest first."""
+    """Returns the resources of the tiers, sorted by utilisation: the highest first."""
 
     def use(name: str, kind: ResourceKind, servers: float, tiers: Sequence[str]) -> ResourceUse:
         utilisations = []
@@ -190,7 +190,7 @@ def _resources(
         width_rps = servers / demand_s if demand_s > 0 else None
         return ResourceUse(name, kind, servers, demand_s, tuple(tiers), utilisation, width_rps)
 
-    services = set().union(*map(_services_of, heaviest.trials))
+    services = set().union(*map(_find_services, heaviest.trials))
     stack_cpus = placement.stack if heaviest.cell.cpus is None else placement.stack[-heaviest.cell.cpus :]
     shared: dict[tuple[int, ...], list[str]] = {}
     there = [tier for tier in demands if node is not None and tier in node.tiers]
@@ -222,7 +222,7 @@ def _generator_busy(trial: Trial) -> float | None:
     if trial.result.summary is None:
         return None
     use = trial.result.summary.generator
-    # Other generators do not report a busy fraction. They do not spin, so their CPU fraction is equivalent.
+    # Other generators report no busy fraction. For them, the CPU fraction is equivalent, because they do not spin.
     return use.busy_fraction if trial.cell.generator == WEIR else use.cpu_fraction
 
 
@@ -239,8 +239,8 @@ def _compare_tiers(demands: Mapping[str, stats.Demand], resources: Sequence[Reso
 
 
 def _full_limit(heaviest: CellTrials) -> str:
-    """Describes a limit on threads or connections if the requests in flight have reached this limit; else returns ''. A
-    limit that the manifest declares has priority over a setting named `threads`, `pool` or `workers`."""
+    """Describes the limit on threads or connections that the requests in flight have reached; else returns ''. A limit
+    from the manifest has priority over a setting named `threads`, `pool` or `workers`."""
     in_hand = fmean(
         (BY_KEY[THROUGHPUT].of(trial) or 0.0) * (summary.response_time_us.mean or 0.0) / 1e6
         for trial in heaviest.trials
@@ -250,7 +250,7 @@ def _full_limit(heaviest: CellTrials) -> str:
     for bound in cell.upper_bounds:
         if bound.of == "stack" and bound.at_once is not None and in_hand >= _AT_BOUND * bound.at_once:
             return f"{bound.because}, with {significant(in_hand)} requests in flight,"
-    # A worker with an event loop can serve any number of requests at the same time.
+    # A worker with an event loop serves any number of requests at the same time.
     limiting = ("threads", "pool") if "event loop" in cell.model else ("threads", "pool", "workers")
     found = [
         (int(text) * cell.replicas, name, text)
@@ -267,7 +267,7 @@ def _full_limit(heaviest: CellTrials) -> str:
 
 
 def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
-    """Describes the waits of a stack's blocked event loops; returns None if no event loop is blocked.
+    """Describes the waits of a stack's blocked event loops. Returns None if no event loop is blocked.
 
     Event loops are the threads with the most CPU time, because these threads serve the requests. A stack has only a few
     event loops per CPU; a larger group of threads is a pool.
@@ -278,7 +278,7 @@ def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
     states: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     threads: dict[str, int] = {}
     for trial in heaviest.trials:
-        services = _services_of(trial)
+        services = _find_services(trial)
         for name, tier in _tiers_of(trial).items():
             for pool in tier.pools if name not in services else ():
                 if not _JVMS_OWN.match(pool.pool):

@@ -53,9 +53,9 @@ class WantedPoint:
 
 
 def find_wanted_points(groups: Sequence[PointCells], baseline: str | None) -> list[WantedPoint]:
-    """Returns points to measure next: the middle of each gap between two points where two throughputs cross.
+    """Returns points to measure next: the middle of each gap between two points where the better stack changes.
 
-    A gap needs no new point if the crossing's interval lies within ±10 % of the crossing, or if the gap is as narrow.
+    A gap needs no new point if the crossing's interval, or the gap itself, lies within ±10 % of the crossing.
     A new point does not help if the interval covers the whole gap."""
     wanted = []
     for line in group_by_axis(groups):
@@ -74,7 +74,7 @@ def find_wanted_points(groups: Sequence[PointCells], baseline: str | None) -> li
 
 
 def _pairs(line: AxisSeries[PointCells], baseline: str | None) -> list[tuple[str, str]]:
-    """Returns (label of the stack, label of the baseline) for every stack of a series except the baseline."""
+    """Returns each stack of a series with the baseline: pairs of (stack's label, baseline's label)."""
     members = [member for point in line.points.values() for member in point.members]
     pairs = pair_with_baseline(members, baseline)
     labels = dict.fromkeys((one.cell.stack_label, other.cell.stack_label) for one, other in pairs)
@@ -84,7 +84,7 @@ def _pairs(line: AxisSeries[PointCells], baseline: str | None) -> list[tuple[str
 def _break_even(
     line: AxisSeries[PointCells], label: str, against: str, key: str, names: Mapping[int, str], *, indicative: bool
 ) -> BreakEven | None:
-    """Returns the break-even of two stacks; None if both stacks were measured at fewer than two places on the axis."""
+    """Returns the break-even of two stacks. None if fewer than two places on the axis have results of both stacks."""
     metric = BY_KEY[key]
     pairs = _pair_along(line, label, against, metric)
     crossings = _find_crossings(pairs)
@@ -143,7 +143,7 @@ def _sentence(found: BreakEven, crossings: stats.Crossings, metric: Metric) -> s
         )
     parts = []
     for crossing in found.crossings:
-        # The higher throughput, or the lower time, is better before a falling crossing.
+        # Before a falling crossing, the higher throughput (or the lower time) is better.
         names = (found.name, found.against_name)
         before, after = names if crossing.falls == metric.higher_is_better else names[::-1]
         left, right = (amount(place) for place in crossing.between)

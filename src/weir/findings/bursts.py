@@ -1,4 +1,4 @@
-"""Finds the waves in which a server responds to a burst: all users send one request at the same time.
+"""Finds the waves in which a server responds to a burst. In a burst, all users send one request at the same time.
 
 Requests without a free thread wait until the first requests finish. The start times and the sizes of the waves show how
 many requests the server handles at the same time. The throughput of a burst does not show this number.
@@ -20,7 +20,7 @@ _APART = 0.5
 
 
 def find_waves(cell: CellTrials, histogram: Callable[[int], bytes | None]) -> tuple[Wave, ...]:
-    """Returns the waves of a stack's responses, computed from the response times of the trials that count.
+    """Returns the waves of a stack's responses, computed from the response times of counted trials.
 
     `histogram` takes a trial's id and returns the trial's histogram of response times. The result is empty if users
     arrive over time or send several requests, or if trials differ in the number of waves.
@@ -28,7 +28,7 @@ def find_waves(cell: CellTrials, histogram: Callable[[int], bytes | None]) -> tu
     load = cell.cell.load
     if not isinstance(load, ClosedLoad) or load.requests_per_user != 1 or isinstance(load.users, tuple):
         return ()
-    trials = [_waves(data) for trial in cell.used if (data := histogram(trial.id)) is not None]
+    trials = [_split_waves(data) for trial in cell.used if (data := histogram(trial.id)) is not None]
     if len({len(waves) for waves in trials}) != 1:
         return ()
     found = []
@@ -39,7 +39,7 @@ def find_waves(cell: CellTrials, histogram: Callable[[int], bytes | None]) -> tu
 
 
 def describe_waves(stacks: Sequence[StackFindings]) -> str:
-    """Describes the measured and the predicted start times of each stack's waves; returns '' without waves."""
+    """Describes the measured and predicted start times of each stack's waves. Returns '' without waves."""
     parts = []
     for stack in stacks:
         if stack.arm != "main" or not stack.waves:
@@ -59,7 +59,7 @@ def _begins(wave: Wave) -> str:
     return f"{value} s ({interval})" if interval else f"{significant(wave.begins_s)} s"
 
 
-def _waves(data: bytes) -> list[tuple[float, int]]:
+def _split_waves(data: bytes) -> list[tuple[float, int]]:
     """Returns (start in seconds, number of responses) for each wave of a trial."""
     times = [(time_ns / 1e9, answers) for time_ns, answers in Hdr.decode(data).by_value().items()]
     if not times:

@@ -1,4 +1,4 @@
-"""Combines several searches into a server's capacity (a rate or users within an objective) or into its knee."""
+"""Combines several searches into a server's capacity (a rate or users within an objective), or into its knee."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,17 +8,17 @@ from weir import stats
 from weir.findings.formatting import counted, estimate_text, significant
 
 QUANTILES = (0.50, 0.90, 0.99)
-"""The quantiles of response time that a capacity reports."""
+"""The quantiles of the response time in a capacity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """The capacity as a number of users who pause between a response and the next request."""
+    """The capacity as a number of users. Each user pauses between a response and the next request."""
 
     think_s: float
     """A user's mean pause in seconds."""
     users: stats.Estimate
-    """Number of users: the mean of throughput × (mean response time + pause) over the searches."""
+    """Number of users: throughput × (mean response time + pause), averaged over the searches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +29,18 @@ class Capacity:
     """Name of the server."""
     objective: str
     missed_share: float
-    """Share of the intended requests that may miss the objective."""
+    """Maximum share of the intended requests that may miss the objective."""
     is_fresh: bool
     """Whether each search had a new server process."""
     rate_rps: stats.Estimate | None
-    """Mean capacity over the searches, in requests per second; None if a search found no lower or no upper bound."""
+    """Capacity in requests per second, averaged over the searches. None if a search lacks its lower or upper bound."""
     searches: tuple[stats.SearchResult, ...]
     quantiles: tuple[stats.Quantile, ...]
-    """Response times in nanoseconds, from the highest rate of each search that met the objective."""
+    """Response times in nanoseconds, at the highest rate that met the objective in each search."""
     mean_s: float | None
-    """Mean response time in seconds, from the highest rate of each search that met the objective."""
+    """Mean response time in seconds, at the highest rate that met the objective in each search."""
     users: Users | None
-    """Capacity as a number of users; None if the caller gave no pause, or if the rate is unknown."""
+    """Capacity as a number of users. None if the caller gave no pause, or if the rate is unknown."""
     reasons: tuple[str, ...]
     sentence: str
     would_change: str
@@ -57,7 +57,7 @@ class KneeFinding:
     title: str
     is_fresh: bool
     users: stats.Estimate
-    """Number of users at the knee: the mean over the searches."""
+    """Number of users at the knee, averaged over the searches."""
     throughput_rps: stats.Estimate
     """Throughput with the number of users at the knee."""
     searches: tuple[stats.Knee, ...]
@@ -65,7 +65,7 @@ class KneeFinding:
     would_change: str
     reasons: tuple[str, ...] = ()
     is_known: ClassVar[bool] = True
-    """Always true, because every search for a knee finds a knee."""
+    """Always true, because every search finds a knee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def combine_capacity_searches(
     reasons: Sequence[str],
 ) -> Capacity:
     """Combines the results of several capacity searches. `answers`: the responses of each search that found a rate.
-    `think_s`: a user's mean pause in seconds; with None, the result has no number of users."""
+    `think_s`: a user's mean pause in seconds; None: leave out the number of users."""
     rate = stats.estimate_capacity(searches)
     quantiles = stats.merge_quantiles([one.histogram for one in answers], QUANTILES) if answers else []
     mean_s = sum(one.mean_s for one in answers) / len(answers) if answers else None

@@ -1,4 +1,4 @@
-"""Plans how many machines each tier needs for a rate. A simulation shows whether these machines meet the objective.
+"""Plans the number of machines that each tier needs for a rate. A simulation then checks the objective.
 
 A machine of a tier has the CPUs or the quota that the tier had in the run. A request needs the same CPU time in each
 tier as in the run. The plan lists all other assumptions.
@@ -81,7 +81,7 @@ class MachinePlan:
     met: bool
     """Whether the simulated value meets the objective; true without an objective."""
     alone: float | None
-    """The objective's metric without queueing, in microseconds; None if this value meets the objective."""
+    """Value of the objective's metric without queueing, in microseconds. None if this value meets the objective."""
     assumptions: tuple[str, ...]
     evidence: Evidence
     sentence: str
@@ -89,11 +89,11 @@ class MachinePlan:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPrediction:
-    """Predicted throughput with more processes, computed from the measurement with the fewest processes."""
+    """Predicted throughput with more processes. The prediction uses the measurement with the fewest processes."""
 
     replicas: int
     at: str
-    """The load, in words."""
+    """The load, as a text."""
     predicted_rps: float
     low_rps: float | None
     """Predicted throughput with every demand at the upper end of its interval; None without intervals."""
@@ -101,8 +101,8 @@ class ReplicaPrediction:
     """Predicted throughput with every demand at the lower end of its interval; None without intervals."""
     measured_rps: float | None
     differences: tuple[float, ...]
-    """Predicted ÷ measured - 1 for each block with both values, in ascending order. The prediction for a block uses the
-    demands of the same block, because other work on the machine then affects both values."""
+    """Predicted ÷ measured - 1 for each block with both values, in ascending order. The prediction for a block uses
+    demands from the same block: so other work on the machine affects both values."""
     caution: str | None
     """A reason to doubt the prediction; None without a reason."""
 
@@ -120,14 +120,14 @@ def _ends(estimate: stats.Estimate) -> tuple[float, float, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """The planned rate, the time that a request spends outside the tiers, and the objective."""
+    """The planned rate, a request's time outside the tiers, and the objective."""
 
     rate_rps: float
     delay_s: float
     objective: Condition | None
 
     def simulate_us(self, fleets: Mapping[str, Fleet], *, mean: bool = False) -> stats.Estimate:
-        """Returns the objective's metric from several simulations, in microseconds. With `mean`: the mean response time."""
+        """Returns the objective's metric (with `mean`: the mean response time) in microseconds, from simulations."""
         quantile = None if self.objective is None or mean else self.objective.quantile
         found = []
         for seed in range(_SIMULATIONS):
@@ -136,7 +136,7 @@ class _Goal:
         return stats.mean_interval(found)
 
     def is_met(self, figure: stats.Estimate) -> bool:
-        """Returns whether the objective holds even at the upper end of the figure's interval."""
+        """Returns whether the figure meets the objective, even at the upper end of its interval."""
         return self.objective is None or self.objective.holds(_ends(figure)[2])
 
     def find_figure_alone(self, fleets: Mapping[str, Fleet]) -> float | None:
@@ -146,7 +146,7 @@ class _Goal:
         return None if self.is_met(figure) else figure.value
 
     def size_fleets(self, stations: Mapping[str, stats.Station]) -> dict[str, Fleet]:
-        """Returns the fewest machines (up to 2 % too many) at which no tier is full and, if possible, the objective holds."""
+        """Returns the smallest fleets (within 2 %) with no full tier. If possible, these fleets meet the objective."""
         fleets = {tier: Fleet(one, _count_machines(self.rate_rps, one)) for tier, one in stations.items()}
         if self.objective is None or self.find_figure_alone(fleets) is not None:
             return fleets
@@ -154,7 +154,7 @@ class _Goal:
         def is_enough(step: Mapping[str, Fleet]) -> bool:
             return self.is_met(self.simulate_us(step))
 
-        # Doubling and bisection need few simulations. A simulation takes much longer than a step.
+        # Doubling and bisection need few simulations. The search's steps are cheap, but a simulation is slow.
         wider, missed = self._iter_wider(fleets), 0
         steps = list(islice(wider, 1))
         while not is_enough(steps[-1]) and (more := list(islice(wider, len(steps)))):
@@ -163,7 +163,7 @@ class _Goal:
         return steps[bisect_left(steps, True, missed, len(steps) - 1, key=is_enough)]
 
     def _iter_wider(self, fleets: dict[str, Fleet]) -> Iterator[dict[str, Fleet]]:
-        """Yields the given fleets, then larger fleets: each step adds machines to the tier with the longest waiting time."""
+        """Yields the given fleets, then larger ones: each step adds machines to the tier with the longest wait."""
         yield fleets
         while all(fleet.machines < _MOST_MACHINES for fleet in fleets.values()):
             worst = max(fleets, key=lambda tier: self._waiting_s(fleets[tier]))
@@ -220,7 +220,7 @@ def plan_machines(
         where=found.where,
         rate_rps=rate_rps,
         objective=None if objective is None else objective.text,
-        # Only trials at this load, because at light loads a generator needs more CPU time per request.
+        # At light loads a generator needs more CPU time per request, so only trials at this load count.
         agents=_plan_agents([trial for trial in trials if trial.cell.id == cell.id], rate_rps),
         tiers=tiers,
         delay_us=goal.delay_s * 1e6,
@@ -250,8 +250,8 @@ def _describe_tier(
 def predict_replicas(
     reader: RunReader, *, stack: str | None = None, replicas: Sequence[int] = ()
 ) -> tuple[ReplicaPrediction, ...]:
-    """Predicts a stack's throughput with the measured numbers of processes and with `replicas`, from the measurement with
-    the fewest processes. `stack`: label; None selects the only stack. Raises UsageError if the run lacks its demands."""
+    """Predicts a stack's throughput for the measured numbers of processes and for `replicas`, from the measurement with
+    the fewest processes. `stack`: label; None selects the only one. Raises UsageError if the run has no demands."""
     found, cell = _find_bottleneck(reader, stack)
     trials = [trial for trial in reader.trials() if is_used(trial)]
     alike = {
@@ -262,7 +262,7 @@ def predict_replicas(
     }
     demands = {tier.tier: tier.demand.per_request_s for tier in found.tiers}
     value, low, high = ({tier: _ends(demand)[end] for tier, demand in demands.items()} for end in range(3))
-    # A demand of 0 allows infinite throughput, so an interval down to 0 has no upper end.
+    # A demand of 0 allows infinite throughput. So an interval that includes 0 has no upper end.
     has_interval = all(demand.low is not None and demand.low > 0 for demand in demands.values())
     base = [trial for trial in trials if trial.cell.id == cell.id]
     predictions = []
@@ -293,7 +293,7 @@ def _iter_differences(
 
 
 def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, count: int) -> float:
-    """Predicts throughput with `count` processes: each process has its own quota; the shared CPUs stay the same."""
+    """Predicts throughput with `count` processes. Each process has its own quota. All processes share the CPUs."""
     more = count / cell.replicas
     uses = [
         replace(use, demand_s=demand_s, servers=use.servers * (more if use.kind == "quota" else 1))
@@ -305,7 +305,7 @@ def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, 
         # Each process with a quota has its own queue and an equal share of the requests.
         queues = count if use.kind == "quota" else 1
         stations += [stats.Station(use.demand_s / queues, use.servers / queues)] * queues
-    # The resources that `drop_doubles` left out still limit the throughput.
+    # `drop_doubles` left out some resources, but they still limit the throughput.
     bounds = [use.servers / use.demand_s for use in uses]
     if (solved := solve_closed_load(cell.load, stations)) is not None:
         bounds.append(solved.throughput_rps)
@@ -315,13 +315,13 @@ def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, 
 
 
 def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, Cell]:
-    """Returns the bottleneck of a stack, and the cell with this bottleneck. Among several cells, chooses the cell with
-    the fewest processes, then the cell with the highest throughput."""
+    """Returns the bottleneck of a stack, and the bottleneck's cell. Among several cells, chooses the fewest processes,
+    then the highest throughput."""
     found = [one for one in of_run(reader).bottlenecks if one.tiers]
     labels = sorted({one.label for one in found})
     if not labels:
         raise UsageError(
-            f"{reader.path}: found no measured CPU time of the tiers, expected a run in which weir started the stacks",
+            f"{reader.path}: found no CPU time of the tiers, expected a run in which weir started the stacks",
             hint="weir run api-capacity",
         )
     if stack not in labels and (stack is not None or len(labels) > 1):
@@ -342,7 +342,7 @@ def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, 
 
 
 def _size_machines(found: Bottleneck, cell: Cell) -> dict[str, float]:
-    """Returns each tier's CPUs per machine, from the tier's resource with the fewest CPUs. A quota is for one process."""
+    """Returns each tier's CPUs per machine, from the tier's smallest resource. A quota is for one process."""
     servers: dict[str, float] = {}
     for use in sorted(found.resources, key=lambda use: use.servers):
         for tier in use.tiers:
@@ -351,7 +351,7 @@ def _size_machines(found: Bottleneck, cell: Cell) -> dict[str, float]:
 
 
 def _measure_delay_s(found: Bottleneck, trials: Sequence[Trial]) -> float:
-    """Returns a request's time outside the tiers: at the lightest load, mean response time − CPU time − queueing."""
+    """Returns a request's time outside the tiers: mean response time − CPU time − queueing at the lightest load."""
     times_s: dict[Load, list[float]] = {}
     for trial in trials:
         if trial.result.summary is not None and trial.result.summary.response_time_us.mean is not None:
@@ -370,7 +370,7 @@ def _mean_rate_rps(trials: Sequence[Trial]) -> float | None:
 
 
 def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | None:
-    """Returns the load agents that the rate needs, each like an agent in `trials`; None if weir made no load."""
+    """Returns the load agents for the rate, each like an agent in `trials`. Returns None if weir made no load."""
     needed = [one for trial in trials if trial.cell.generator == WEIR and (one := _measure_agent(trial)) is not None]
     if not needed:
         return None
@@ -381,8 +381,8 @@ def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | Non
 
 
 def _measure_agent(trial: Trial) -> stats.Station | None:
-    """Returns a load agent's CPU time per request, and the smallest agent's number of threads; None if unknown. The
-    figures come from each agent's own summary. The merged summary has the busy fraction of only one agent."""
+    """Returns a load agent's CPU time per request, and the smallest agent's number of threads; None if unknown. Uses
+    each agent's own summary, because the merged summary has only one agent's busy fraction."""
     summary = trial.result.summary
     if summary is None:
         return None
@@ -395,7 +395,7 @@ def _measure_agent(trial: Trial) -> stats.Station | None:
 
 
 def _describe_unsteady(trials: Sequence[Trial]) -> str | None:
-    """Returns a caution if trials had no steady state, because a cold server needs more CPU per request; else None."""
+    """Returns a caution if trials had no steady state, else None. A cold server needs more CPU time per request."""
     drifting = [trial for trial in trials if trial.result.window is not None and trial.result.window.steady is False]
     if not drifting:
         return None
@@ -408,12 +408,9 @@ def _describe_unsteady(trials: Sequence[Trial]) -> str | None:
 def _list_assumptions(
     found: Bottleneck, tiers: Sequence[TierMachines], delay_s: float, trials: Sequence[Trial]
 ) -> Iterator[str]:
-    yield "A request needs the same CPU time as in the run: more machines share no lock, cache or connection."
-    yield (
-        "Machines of a tier take turns. Requests reach each tier independently of one another. Service times are "
-        "exponential."
-    )
-    yield f"No machine is to be busier than {BUSY_FRACTION:.0%}."
+    yield "A request needs the same CPU time as in the run: additional machines share no lock, cache or connection."
+    yield ("Machines of a tier take turns. Requests reach each tier independently. Service times are exponential.")
+    yield f"No machine may be busier than {BUSY_FRACTION:.0%}."
     if delay_s > 0:
         yield (
             f"A request takes {significant(delay_s * 1e3)} ms in addition to its CPU time, as under the run's lightest "

@@ -10,10 +10,10 @@ from weir.findings.metrics import BY_KEY, METRICS, Metric
 from weir.findings.point_types import Comparison, Outcome
 
 CLAIM_BLOCKS = 10
-"""Minimum number of blocks for a claim. A finding with fewer blocks is indicative."""
+"""Minimum number of blocks for a claim. With fewer blocks, a finding is indicative."""
 ALPHA = 0.05
 AIM = 0.05
-"""Aim for the half-width of an interval: ±5 %. `would_change` names the number of blocks that reaches this aim."""
+"""Wanted half-width of an interval: ±5 %. `would_change` names the number of blocks for this half-width."""
 
 
 def compare(
@@ -65,7 +65,7 @@ def invert(comparison: Comparison) -> Comparison:
 def _draft(
     one: CellTrials, other: CellTrials, metric: Metric, names: Mapping[int, str], pairs: Pairs, *, indicative: bool
 ) -> Comparison:
-    """Returns a comparison without outcome and sentences. Both need Holm's correction of all comparisons on the metric."""
+    """Returns a comparison without outcome and sentences, because both need Holm's correction over all comparisons."""
     ratio = pairs.ratio
     return Comparison(
         metric=metric.key,
@@ -119,7 +119,7 @@ def describe_comparison(comparison: Comparison, metric: Metric) -> str:
     """Describes a comparison in one sentence."""
     ratio, both = comparison.ratio, f"{comparison.name} and {comparison.against_name}"
     if ratio is None:
-        return f"{both} cannot be compared on {metric.title}: no block has a usable trial of both with this metric."
+        return f"{both} cannot be compared on {metric.title}: no block has usable trials of both with this metric."
     value, interval = ratio_text(ratio, comparison.low, comparison.high)
     phrase = f"{comparison.name} {metric.phrase.format(ratio=value)} {comparison.against_name}"
     tail = f"ratio {value}, 95 % interval {interval} ({describe_basis(comparison)})."

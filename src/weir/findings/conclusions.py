@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from weir.findings.types import RunFindings
 
 Advice = tuple[str, str]
-"""(the sentence of a finding, the measurement or step that would change or confirm the finding)"""
+"""A finding's sentence, and the measurement or step that would change or confirm the finding."""
 
 
 def iter_sentences(run: RunFindings) -> Iterator[tuple[str, Sequence[Advice]]]:

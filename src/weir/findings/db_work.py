@@ -1,4 +1,4 @@
-"""Checks whether a point's stacks did the same work, from the databases' own counts of statements and rows.
+"""Checks whether a point's stacks did the same work. The databases count the statements and rows.
 
 A comparison of stacks is fair only if all stacks do the same work for a request. Statements that begin or end a
 transaction or set up a connection do not count, because each stack decides how often to send BEGIN. Bytes do not count
@@ -19,7 +19,7 @@ _MOST = 5
 
 
 def sum_work_per_request(cell: CellTrials) -> tuple[WorkPerRequest, ...]:
-    """Returns the work of each service per completed request, over all trials of a cell that count."""
+    """Returns the work of each service per completed request, over all counted trials of a cell."""
     of_service: dict[str, list[tuple[int, ServiceWork]]] = {}
     for trial in cell.used:
         for work in trial.result.work:
@@ -39,7 +39,7 @@ def compare_work(stacks: Sequence[StackFindings]) -> WorkComparison | None:
     if not rows_differ:
         sentences.append(_difference(counted, "rows", _rows))
     differences = tuple(filter(None, sentences))
-    beside = _keys(counted) + (f" Rows are not compared: {rows_differ}." if rows_differ else "")
+    beside = _describe_key_rows(counted) + (f" Rows are not compared: {rows_differ}." if rows_differ else "")
     if differences:
         return WorkComparison("different", differences, " ".join(differences) + beside)
     if len(counted) == 1 or uncounted:
@@ -96,7 +96,7 @@ def _rows(stack: StackFindings) -> float | None:
 
 
 def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackFindings], float | None]) -> str | None:
-    """Describes a difference in database work; returns None for a difference within the uncertainty of the counts."""
+    """Describes a difference in database work. Returns None for a difference within the uncertainty of the counts."""
     known = [(value, stack) for stack in stacks if (value := of(stack)) is not None]
     if len(known) < 2:
         return None
@@ -106,16 +106,16 @@ def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackF
         return None
     told = listed([f"{stack.name} {value:,.2f}" for value, stack in known])
     return (
-        f"The stacks do not do the same work: {noun} per request are {told}. The most come from {busiest.name}"
+        f"The stacks do not do the same work: {noun} per request are {told}. Most come from {busiest.name}"
         f"{_of_what(busiest)}."
     )
 
 
-def _keys(stacks: Sequence[StackFindings]) -> str:
-    """Returns a note about rows that only tell a driver the keys of inserted rows. Comparisons ignore such rows."""
+def _describe_key_rows(stacks: Sequence[StackFindings]) -> str:
+    """Returns a note about rows that tell a driver only the keys of inserted rows. Comparisons ignore these rows."""
     given = [(stack.name, sum(work.key_rows for work in stack.work)) for stack in stacks]
     told = listed([f"{name} {rows:,.2f}" for name, rows in given if rows >= NOISE])
-    return f" In addition, the database returned inserted rows for their keys: {told}." if told else ""
+    return f" In addition, the database returned the keys of inserted rows: {told}." if told else ""
 
 
 def _of_what(stack: StackFindings) -> str:

@@ -1,4 +1,4 @@
-"""Selects the trials that count in averages (valid and suspect trials), and pairs trials of two stacks by block."""
+"""Selects the trials for averages (valid and suspect trials), and pairs trials of two stacks by block."""
 
 import math
 from collections import defaultdict
@@ -29,12 +29,12 @@ class CellTrials:
 
     @cached_property
     def used(self) -> tuple[Trial, ...]:
-        """The trials that count in averages."""
+        """The trials for averages."""
         return tuple(trial for trial in self.trials if is_used(trial))
 
     @property
     def evidence(self) -> Evidence:
-        """The ids of the cell's trials: of the trials that count, and of the trials that weir leaves out."""
+        """The ids of the cell's trials: counted trials, and left-out trials."""
         omitted = tuple(trial.id for trial in self.trials if not is_used(trial))
         return Evidence(tuple(trial.id for trial in self.used), omitted)
 
@@ -48,7 +48,7 @@ def group_by_cell(cells: Iterable[Cell], trials: Sequence[Trial]) -> list[CellTr
 
 
 def summarize_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
-    """Returns one text per kind of reason for doubt: the number of trials and an example. Most frequent kind first."""
+    """Returns one text per kind of reason for doubt, the most frequent first: the number of trials and an example."""
     texts = []
     for found in group_reasons(trials, lambda reason: reason.validity != "valid"):
         having = {trial for trial, _ in found}
@@ -61,7 +61,7 @@ def summarize_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
 
 
 def group_reasons(trials: Sequence[Trial], wanted: Callable[[Reason], bool]) -> list[list[tuple[int, Reason]]]:
-    """Groups the wanted reasons by kind, each reason with its trial's id. The most frequent kind is first."""
+    """Groups the wanted reasons by kind, the most frequent first. Each reason has its trial's id."""
     kinds: dict[str, list[tuple[int, Reason]]] = defaultdict(list)
     for trial in trials:
         for reason in filter(wanted, trial.result.verdict.reasons):
@@ -71,7 +71,7 @@ def group_reasons(trials: Sequence[Trial], wanted: Callable[[Reason], bool]) -> 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The values of one metric in two cells, by block. Contains only blocks in which both cells have a value."""
+    """The values of one metric in two cells, by block. Leaves out blocks in which a cell lacks a value."""
 
     blocks: tuple[int, ...]
     values: tuple[float, ...]
@@ -81,9 +81,9 @@ class Pairs:
     reasons: tuple[str, ...]
     """Reasons why `validity` is not `valid`."""
     first_look: int | None = None
-    """The first block after which the width of the intervals may end the run, as in `RunInfo.first_look`."""
+    """The first block after which a narrow interval may end the run: `RunInfo.first_look`."""
     rounding: float = 0.0
-    """Standard deviation of a log ratio that rounding to whole requests causes; 0 for metrics without rounding."""
+    """Standard deviation of a log ratio from rounding to whole requests; 0 for metrics without rounding."""
 
     @cached_property
     def ratio(self) -> stats.Ratio | None:
@@ -100,8 +100,8 @@ class Pairs:
 
 
 def pair_by_block(one: CellTrials, other: CellTrials, metric: Metric, first_look: int | None = None) -> Pairs:
-    """Pairs the values of two cells by block. If several trials of a cell count in a block, takes their mean. A value
-    of 0 or less counts as not measured, because it has no logarithm."""
+    """Pairs the values of two cells by block. Several counted trials of a cell in a block are averaged. A value of 0 or
+    less counts as not measured, because it has no logarithm."""
     mine, theirs = _by_block(one, metric.of), _by_block(other, metric.of)
     blocks = tuple(sorted(mine.keys() & theirs.keys()))
     trials = sorted(
@@ -122,8 +122,8 @@ def pair_by_block(one: CellTrials, other: CellTrials, metric: Metric, first_look
 
 
 def _rounding(counted: Sequence[Sequence[tuple[Trial, float]]]) -> float:
-    """Returns the standard deviation that rounding to whole requests causes in the log ratio of two counts. The rounding
-    error is uniform over one request, so the error's variance is 1/12."""
+    """Returns the standard deviation that rounding to whole requests adds to the log ratio of two counts. The rounding
+    error is uniform over one request, so the variance of the error is 1/12."""
     counts = [sum(one.result.summary.requests.ok for one, _ in trials if one.result.summary) for trials in counted]
     return math.sqrt(2 * fmean(1 / count**2 for count in counts) / 12) if counts and all(counts) else 0.0
 

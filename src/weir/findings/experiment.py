@@ -1,4 +1,4 @@
-"""Proposes the experiment that would confirm a bottleneck, predicts its outcome, and evaluates its result.
+"""Proposes an experiment that would confirm a bottleneck, predicts the outcome, and evaluates the result.
 
 If a resource is full, the experiment adds capacity, and mean value analysis predicts the throughput from the measured
 service demands. If the software or the load is the limit, the experiment doubles the limit or the load.
@@ -19,7 +19,7 @@ from weir.model.load import ClosedLoad, Load
 from weir.model.run_types import Cell
 
 TOLERANCE = 0.10
-"""Maximum relative difference between a prediction and an outcome that agree with each other."""
+"""Maximum relative difference between a prediction and an outcome that confirms the prediction."""
 _MOST_USERS = 5_000
 """Maximum number of users for mean value analysis, because the analysis takes one step per user."""
 _CHANGES = {
@@ -29,13 +29,13 @@ _CHANGES = {
     "generator": "Give the generator more CPUs: throughput should grow.",
     "unknown": "Raise the load: the first resource that is full is the bottleneck.",
 }
-"""A dict from kind of bottleneck to an experiment without a computed prediction."""
+"""A dict from kind of bottleneck to an experiment whose outcome weir does not compute."""
 _DOUBLE = 2
 """The factor by which an experiment raises a limit or a load. A larger factor may reach another limit first."""
 
 
 def propose_experiment(found: Bottleneck, cell: Cell) -> Experiment | None:
-    """Returns the change to the cell that would test the bottleneck; None if a study file cannot express the change."""
+    """Returns the cell's change that would test the bottleneck. None if a study file cannot express the change."""
     lowest = cell.upper_bounds[0] if cell.upper_bounds else None
     others = [bound.throughput_rps for bound in cell.upper_bounds[1:]]
     match found.kind:
@@ -81,7 +81,7 @@ def describe_experiment(found: Bottleneck, experiment: Experiment | None) -> str
 
 
 def find_proofs(found: Sequence[Bottleneck], cells: Sequence[CellTrials]) -> tuple[Proof, ...]:
-    """Returns the outcomes of proposed experiments if the run already has the cells before and after the change."""
+    """Returns the outcomes of proposed experiments that the run already contains: cells before and after the change."""
     by_id = {of.cell.id: of for of in cells}
     proofs = [
         evaluate_experiment(one, by_id[one.cell], after)
@@ -93,7 +93,7 @@ def find_proofs(found: Sequence[Bottleneck], cells: Sequence[CellTrials]) -> tup
 
 
 def evaluate_experiment(found: Bottleneck, before: CellTrials, after: CellTrials) -> Proof | None:
-    """Returns the outcome of an experiment from the cells before and after the change; None if no block has both cells."""
+    """Returns the outcome of an experiment from the cells before and after the change; None without a common block."""
     assert found.experiment is not None
     pairs = pair_by_block(after, before, BY_KEY[THROUGHPUT])
     ratio = pairs.ratio
@@ -137,7 +137,7 @@ def _identity(cell: Cell) -> tuple[object, ...]:
 
 
 def _predict_gain(found: Bottleneck, cell: Cell, servers: float) -> float | None:
-    """Predicts by which factor throughput grows if the fullest resource has `servers` CPUs; returns None if unknown."""
+    """Predicts the factor on throughput if the fullest resource has `servers` CPUs. Returns None if unknown."""
     limited = [use for use in found.resources if use.tiers and use.width_rps is not None]
     if not limited:
         return None
@@ -153,7 +153,7 @@ def _predict_throughput(load: Load, uses: Sequence[ResourceUse]) -> float:
 
 
 def solve_closed_load(load: Load, stations: Sequence[stats.Station]) -> stats.ClosedPrediction | None:
-    """Solves a closed load by mean value analysis; returns None for an open load or more than `_MOST_USERS` users."""
+    """Solves a closed load by mean value analysis. Returns None for an open load, or above `_MOST_USERS` users."""
     if not isinstance(load, ClosedLoad) or load.connections > _MOST_USERS:
         return None
     think_s = load.think.mean_s if load.think is not None else 0.0
@@ -166,7 +166,7 @@ def make_stations(uses: Sequence[ResourceUse]) -> list[stats.Station]:
 
 
 def drop_doubles(uses: Sequence[ResourceUse]) -> list[ResourceUse]:
-    """Drops each resource whose tiers all have a narrower resource. Example: drops the CPUs if a quota is narrower."""
+    """Drops each resource if all its tiers have a narrower resource. Example: drops the CPUs if a quota is narrower."""
     kept: list[ResourceUse] = []
     for use in sorted(uses, key=lambda use: use.servers / use.demand_s if use.demand_s > 0 else math.inf):
         if not set(use.tiers) <= {tier for one in kept for tier in one.tiers}:
@@ -179,7 +179,7 @@ def _widths(uses: Sequence[ResourceUse]) -> list[float]:
 
 
 def _predict_double(found: Bottleneck, bounds: Sequence[float]) -> float | None:
-    """Predicts by which factor a doubled limit raises throughput: 2, or less if another bound comes first."""
+    """Predicts the factor on throughput of a doubled limit: 2, or less if another bound comes first."""
     if found.throughput_rps <= 0:
         return None
     return min([_DOUBLE, *(most / found.throughput_rps for most in (*bounds, *_widths(found.resources)))])

@@ -43,7 +43,7 @@ def milliseconds(value_us: float | None) -> str:
 
 
 def signed_percent(share: float) -> str:
-    """Formats a share as a percentage with a sign. Example: '+39 %' for 0.39. A rounded 0 has no sign."""
+    """Formats a share as a percentage with a sign. Example: '+39 %' for 0.39. 0 % has no sign."""
     whole = round(abs(share) * 100)
     return f"{('−' if share < 0 else '+') if whole else ''}{whole} %"
 
@@ -74,7 +74,7 @@ def listed(parts: Sequence[str]) -> str:
 
 
 def trial_numbers(ids: Iterable[int]) -> str:
-    """Formats ids of trials as at most ten ranges. Example: '1–5, 9, 12–14' and, with more, ' and 1,180 more'."""
+    """Formats trial ids as at most ten ranges. Example: '1–5, 9, 12–14'. With more ranges, adds ' and 1,180 more'."""
     ranges: list[list[int]] = []
     for number in sorted(set(ids)):
         if ranges and number == ranges[-1][1] + 1:
@@ -87,8 +87,8 @@ def trial_numbers(ids: Iterable[int]) -> str:
 
 
 def sentence_names(cells: Sequence[Cell]) -> dict[int, str]:
-    """Returns a dict from cell id to a short name. Example: 'Flask' for the title 'Flask on gunicorn'. If several
-    stacks or variants share a name, or the title is empty, the name is the stack's label."""
+    """Returns a dict from cell id to a short name. Example: 'Flask' for the title 'Flask on gunicorn'. The stack's
+    label replaces an empty name, or a name that several stacks or variants share."""
     owners: dict[str, set[tuple[str, str | None]]] = {}
     for cell in cells:
         owners.setdefault(_shorten(cell.title), set()).add((cell.stack, cell.variant))

@@ -27,7 +27,7 @@ from weir.findings.metrics import (
 from weir.findings.point_types import Comparison
 from weir.findings.points import format_where
 from weir.findings.stack import measure_metric
-from weir.findings.types import GeneratorFindings, SaidAgainstKernel, SameServer
+from weir.findings.types import GeneratorFindings, KernelRatio, SameServer
 from weir.model.load import Load
 from weir.model.run_types import GENERATOR, WEIR, Cell, Trial
 from weir.model.verdict import worst
@@ -35,7 +35,7 @@ from weir.model.verdict import worst
 LIMITED = 0.95
 """A generator is the limit if its throughput is below this share of another generator's throughput, beyond noise."""
 OFF = 1.25
-"""Factor from which a reported time disagrees with the kernel's time. Queueing in the generator is the usual cause."""
+"""A reported time is wrong if it differs from the kernel's time by at least this factor. The usual cause: queueing."""
 _Side = Literal["limited", "ahead", "alike", "unclear", "single"]
 """The result of comparing a generator's throughput with the reference. `single`: no interval, as with one block."""
 _OF_THE_GENERATOR = (
@@ -49,7 +49,7 @@ _OF_THE_GENERATOR = (
 )
 """Kinds of verdict reasons that concern the generator and not the server."""
 _MOST_OFF = 2
-"""Maximum number of generators that the sentence about wrong p99 names. The sentence counts the other generators."""
+"""Maximum number of generators in the sentence about wrong p99. The sentence only counts the others."""
 _METRICS = {metric.key: metric for metric in GENERATOR_METRICS}
 _QUANTILES: tuple[tuple[Literal["p50", "p99"], float, str, str], ...] = (
     ("p50", 0.5, REPORTED_P50, KERNEL_P50),
@@ -122,7 +122,7 @@ def _compare_on_server(
         generators=found,
         headline=f"{where}: {_headline(sides, cell.generator)}",
         sentence=f"{where}: {_describe_differences(found, sides, cell.generator)}",
-        would_change=known[0].would_change if known else "A block in which a trial of each is valid.",
+        would_change=known[0].would_change if known else "A block with a valid trial of each generator.",
     )
 
 
@@ -160,7 +160,7 @@ def _notes(trials: Sequence[Trial]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _compare_with_kernel(member: CellTrials) -> tuple[SaidAgainstKernel, ...]:
+def _compare_with_kernel(member: CellTrials) -> tuple[KernelRatio, ...]:
     found = []
     for name, quantile, reported, kernel in _QUANTILES:
         said_us, seen_us, is_rounding = [], [], []
@@ -173,7 +173,7 @@ def _compare_with_kernel(member: CellTrials) -> tuple[SaidAgainstKernel, ...]:
                 is_rounding.append(abs(said - seen) <= (0.0 if figure is None else figure.rounding * 1e6))
         if said_us:
             ratio = stats.paired_ratio(said_us, seen_us)
-            found.append(SaidAgainstKernel(name, ratio.value, ratio.low, ratio.high, len(said_us), all(is_rounding)))
+            found.append(KernelRatio(name, ratio.value, ratio.low, ratio.high, len(said_us), all(is_rounding)))
     return tuple(found)
 
 
@@ -194,7 +194,7 @@ def _sentence(one: GeneratorFindings) -> str:
 
 
 def _ratio(one: GeneratorFindings) -> Comparison | None:
-    """Returns the comparison of the generator's throughput with the reference; None without a ratio."""
+    """Returns the comparison of the generator's throughput with the reference. None without a ratio."""
     found = one.comparison(THROUGHPUT)
     return None if found is None or found.ratio is None else found
 
@@ -210,13 +210,13 @@ def _sort_by_outcome(found: Sequence[GeneratorFindings]) -> dict[_Side, list[Gen
 
 
 def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str) -> str:
-    """Describes in a short sentence which generators are the limit and which generators agree."""
+    """Returns a short sentence: which generators are the limit, and which generators agree."""
     names = {side: listed([one.generator for one in some]) for side, some in sides.items()}
     ratios = {
         side: listed([f"{one.generator} {_times(one, interval=side == 'single')}" for one in some])
         for side, some in sides.items()
     }
-    themselves = "it is the limit itself" if len(sides["limited"]) == 1 else "they are the limit themselves"
+    themselves = "this generator is the limit" if len(sides["limited"]) == 1 else "these generators are the limit"
     texts: dict[_Side, str] = {
         "limited": f"{ratios['limited']} of {reference}'s throughput, so that {themselves}",
         "ahead": f"{ratios['ahead']}, so that {reference} is the limit",
@@ -230,7 +230,7 @@ def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
 def _describe_differences(
     found: Sequence[GeneratorFindings], sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
 ) -> str:
-    """Describes which generators are the limit, which generators agree, and which generators report a wrong p99."""
+    """Returns sentences: which generators are the limit, which agree, and which report a wrong p99."""
     ratios = {side: listed([f"{one.generator} with {_times(one)}" for one in some]) for side, some in sides.items()}
     gets = {side: "gets" if len(some) == 1 else "get" for side, some in sides.items()}
     reach = [f"{one.generator} {_times(one)}{_at_cost(one)}" for one in sides["limited"]]
@@ -284,7 +284,7 @@ def _at_cost(one: GeneratorFindings) -> str:
 
 
 def _describe_wrong_p99(one: GeneratorFindings) -> tuple[float, str] | None:
-    """Returns |ln(reported p99 ÷ kernel's p99)| and a text about this error; None if both p99 agree or one is unknown."""
+    """Returns |ln(reported p99 ÷ kernel's p99)| and a text about this error; None if both agree or one is unknown."""
     ratio = next((ratio for ratio in one.against_kernel if ratio.quantile == "p99"), None)
     said_us, seen_us = one.measure(REPORTED_P99).value, one.measure(KERNEL_P99).value
     if ratio is None or not said_us or not seen_us or ratio.within_rounding or 1 / OFF < ratio.ratio < OFF:

@@ -1,4 +1,4 @@
-"""The findings of a single load. A load is a run with one cell and one trial, so it has no comparisons."""
+"""The findings of a single load: a run with one cell and one trial, and without comparisons."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ SERVER = "the server"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadFindings(RunFindings):
-    """The findings of a load: the findings of a run without comparisons, and the load's summary, plan and events."""
+    """The findings of a run without comparisons, and the load's summary, plan and events."""
 
     info: RunInfo
     trial: Trial
@@ -32,7 +32,7 @@ class LoadFindings(RunFindings):
     events: tuple[TrialEvent, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the JSON of `weir load --json`, with the additional key `run`: command, environment, plan and events."""
+        """Returns the JSON of `weir load --json` with one more key, `run`: command, environment, plan and events."""
         value = self.summary.to_json()
         resources = self.trial.result.resources
         if resources is not None:
@@ -51,8 +51,8 @@ class LoadFindings(RunFindings):
 
 
 def trials_to_show(reader: RunReader) -> list[Trial]:
-    """Returns the finished trials of a run. For a single load, returns the only trial, even if unfinished or invalid. A
-    load's trial counts as valid, so that reports show the trial. The load's summary has the real verdict."""
+    """Returns the finished trials of a run. For a single load, returns the only trial, even if unfinished or invalid.
+    That trial counts as valid, so that reports show it. The load's summary has the real verdict."""
     trials = reader.trials()
     if not reader.info.is_load:
         return trials
@@ -94,8 +94,8 @@ def _summarize_intervals(reader: RunReader, trial: Trial) -> LoadSummary:
     max_us = max((row.max_us for row in rows if row.max_us is not None), default=None)
     counts = merge(reader.interval_histograms(trial.id)).counts
     reason = (
-        f"unfinished: the load was killed or still runs. The results cover the first {duration_s:.1f} s and lack the "
-        "clocks and checks that weir computes at the end"
+        f"unfinished: the load was killed or still runs. The results cover the first {duration_s:.1f} s, "
+        "without the clocks and checks that weir computes at the end"
     )
     return LoadSummary.from_figures(
         RequestCounts(

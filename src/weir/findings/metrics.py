@@ -1,5 +1,5 @@
-"""Defines the metrics of comparisons: each metric's unit, its value in a trial, and its phrase in sentences. If the
-JSON of a load contains the metric, the metric has the same key there. Example: `response_time_us.p99`."""
+"""Defines the metrics of comparisons: unit, value in a trial, and phrase in sentences. A metric has the same key as in
+the JSON of a load. Example: `response_time_us.p99`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -34,18 +34,18 @@ class Metric:
     title: str
     unit: str
     phrase: str
-    """The text between two names, as in 'Sanic' + phrase + 'Flask'. The text contains the placeholder {ratio}."""
+    """The text between two names, as in 'Sanic' + phrase + 'Flask', with the placeholder {ratio}."""
     of: Callable[[Trial], float | None]
     """A function that returns a trial's value, or None if the trial lacks the metric."""
     quantile: float | None = None
     """The quantile of a response-time metric, computed from the trials' merged histogram; None for other metrics."""
     higher_is_better: bool = False
     is_count: bool = False
-    """Whether the metric counts whole requests, so that the count is rounded."""
+    """Whether the metric counts whole requests. Such a count has a rounding error."""
 
 
 def _throughput(trial: Trial) -> float | None:
-    """Returns correct responses per second. Failed requests never count, even if the study allows failures."""
+    """Returns correct responses per second. Leaves out failed requests, even if the study allows failures."""
     summary = trial.result.summary
     if summary is not None and summary.requests.failed and summary.duration_s:
         return summary.requests.ok / summary.duration_s
@@ -79,7 +79,7 @@ def _memory(trial: Trial) -> float | None:
 
 
 def _reported(name: str) -> Callable[[Trial], float | None]:
-    """Returns a function that reads a response time from the load's summary, even if the trial has few requests."""
+    """Returns a function that reads a response time from the load's summary, even for few requests."""
     return lambda trial: getattr(trial.result.summary.response_time_us, name) if trial.result.summary else None
 
 

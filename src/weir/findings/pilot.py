@@ -1,4 +1,4 @@
-"""Measures the spread and the overhead of trials in an earlier run, to plan a new run."""
+"""Measures the spread and the overhead of trials in an earlier run. The plan of a new run uses both."""
 
 import math
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ class Pilot:
 
 
 def measure_pilot(reader: RunReader) -> Pilot:
-    """Computes the spread, overhead and memory of a run's trials. Raises UsageError if fewer than two blocks have
-    usable trials of two stacks."""
+    """Computes the spread, overhead and memory of a run's trials. Raises UsageError unless two blocks have usable
+    trials of two stacks."""
     cells, trials = reader.cells(), reader.trials()
     squares, degrees = 0.0, 0
     for point in group_points(cells, trials):
@@ -58,7 +58,7 @@ def measure_pilot(reader: RunReader) -> Pilot:
     return Pilot(
         spread=math.sqrt(squares / degrees),
         pairs=degrees,
-        # The median, since an interrupted and resumed run has one long gap.
+        # The median ignores the one long gap of an interrupted and resumed run.
         overhead_s={label: max(0.0, median(found)) for label, found in overheads.items()},
         memory_bytes=memory,
     )

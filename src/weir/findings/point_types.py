@@ -1,5 +1,5 @@
-"""The types of findings about a point of a run: measures, comparisons, objectives and work of the stacks. Names of
-fields are JSON keys. `types` has the findings about several points."""
+"""The types of findings about one point of a run. Names of fields are JSON keys. `types` has the findings about several
+points."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,12 +13,12 @@ Outcome = Literal["more", "less", "same", "undecided", "no interval", "not measu
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The trials that count for a finding, and the trials that weir left out."""
+    """The trials of a finding, and the trials that weir left out."""
 
     used: tuple[int, ...]
-    """Ids, in the run file, of the trials that count."""
+    """Ids, in the run file, of counted trials."""
     left_out: tuple[int, ...] = ()
-    """Ids, in the run file, of the trials that weir left out."""
+    """Ids, in the run file, of left-out trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Measure:
     metric: str
     unit: str
     value: float | None
-    """The measured value; None without a measurement or with too few samples. `note` then has the reason."""
+    """The measured value. None without a measurement or with too few samples; `note` then has the reason."""
     low: float | None
     high: float | None
     trials: tuple[TrialValue, ...]
@@ -58,9 +58,9 @@ class Comparison:
     low: float | None
     high: float | None
     pairs: int
-    """Number of blocks in which both stacks have a trial that counts."""
+    """Number of blocks with counted trials of both stacks."""
     p_value: float | None
-    """p-value of "no difference", before Holm's correction."""
+    """p-value of "no difference", without Holm's correction."""
     p_adjusted: float | None
     """p-value after Holm's correction for all comparisons on this metric in the run."""
     outcome: Outcome
@@ -70,7 +70,7 @@ class Comparison:
     validity: Validity
     """The worst verdict of the comparison's trials."""
     reasons: tuple[str, ...]
-    """Reasons why trials are not valid: one text for each kind of reason, with the number of trials."""
+    """Reasons why trials are not valid: one text per kind of reason, with the number of trials."""
     evidence: Evidence
     sentence: str
     would_change: str
@@ -95,7 +95,7 @@ class StatementPerRequest:
 
 @dataclass(frozen=True, slots=True)
 class WorkPerRequest:
-    """The work of one service per completed request, over all trials that count."""
+    """The work of one service per completed request, over all counted trials."""
 
     service: str
     statements: float
@@ -105,13 +105,13 @@ class WorkPerRequest:
     rows: float | None
     """Rows per request; None if the service does not count rows."""
     key_rows: float
-    """Rows per request that only tell a driver the keys of inserted rows. `rows` does not include these rows."""
+    """Rows per request with only the keys of inserted rows. `rows` leaves these rows out."""
     rows_differ: str
     """Reason why equal work may need different numbers of rows; empty if the numbers must be equal."""
     bytes: dict[str, float]
     """Bytes per request, by the counter's name."""
     edge: float
-    """Relative uncertainty from failed requests, and from requests in flight at the end of the loads."""
+    """Relative uncertainty of the counts, from failed requests and from requests in flight at the end of loads."""
     most: tuple[StatementPerRequest, ...]
     trials: tuple[int, ...]
     """Ids of the trials in the run file."""
@@ -132,7 +132,7 @@ class WorkComparison:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published figure and weir's measurement, both in the metric's unit. The measurement need not match the figure."""
+    """A published figure and weir's measurement, both in the metric's unit."""
 
     stack: str
     name: str
@@ -146,12 +146,12 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """An objective of the study, and the result on the trials of a cell that count."""
+class ObjectiveResult:
+    """The result of one of the study's objectives on the counted trials of a cell."""
 
     objective: str
     met: bool
-    """Whether all trials that count met the objective."""
+    """Whether all counted trials met the objective."""
     trials_met: int
     """Number of counted trials that met the objective."""
     trials: int
@@ -162,7 +162,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """A group of responses that arrive together after a burst of requests. Pauses separate the waves."""
+    """A group of responses that arrive together after a burst of requests. A pause separates two waves."""
 
     answers: float
     """Mean number of responses over the trials."""
@@ -195,20 +195,20 @@ class StackFindings:
     baseline: bool
     """Whether this stack is the baseline of the comparisons."""
     peak_threads: int | None
-    """Maximum number of threads in any trial that counts."""
+    """Maximum number of threads in any counted trial."""
     peak_processes: int | None
-    """Maximum number of processes in any trial that counts."""
+    """Maximum number of processes in any counted trial."""
     failed_share: float
-    """Failed requests ÷ intended requests, over the trials that count. Above 0 only if the study allows failures."""
+    """Failed requests ÷ intended requests, over the counted trials. Above 0 only if the study allows failures."""
     measures: tuple[Measure, ...]
-    objectives: tuple[Held, ...]
+    objectives: tuple[ObjectiveResult, ...]
     evidence: Evidence
     work: tuple[WorkPerRequest, ...] = ()
     """Work of each service; empty without services, or if no trial counted the services' work."""
     upper_bounds: tuple[UpperBound, ...] = ()
     """Computed upper bounds of the stack's throughput, the lowest first."""
     waves: tuple[Wave, ...] = ()
-    """The waves of responses to a burst; empty if the load is no burst, or if trials differ in the number of waves."""
+    """The waves of responses to a burst. Empty for other loads, or if trials differ in the number of waves."""
 
     def measure(self, metric: str) -> Measure:
         return next(measure for measure in self.measures if measure.metric == metric)
@@ -216,14 +216,14 @@ class StackFindings:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One workload, one load and one value of every other coordinate, with all stacks that ran under these conditions."""
+    """One workload, one load and one value of every other coordinate, with all stacks of these conditions."""
 
     workload: str
     load: str
     connections: int
-    """Users of a closed loop, or the maximum number of connections of an open loop."""
+    """Users of a closed load, or the maximum number of connections of an open load."""
     axis: Literal["connections", "rate_rps"]
-    """The unit of `amount`: users of a closed loop (each with a connection), or arrivals per second of an open loop."""
+    """The unit of `amount`: users of a closed load (each with a connection), or arrivals per second of an open load."""
     amount: float | None
     """Amount of load; None if the amount changes over time."""
     coordinates: dict[str, str]
@@ -234,14 +234,14 @@ class Point:
     stacks: tuple[StackFindings, ...]
     comparisons: tuple[Comparison, ...]
     answer_metric: str
-    """The metric of the answer: throughput. If the load limits the throughput: the median response time, unless the
+    """The answer's metric: throughput. If the load limits the throughput: the median response time, unless the
     throughputs differ because a stack is saturated."""
     published: tuple[Published, ...]
     sentence: str
     work: WorkComparison | None = None
     """The comparison of the stacks' work; None if no service counted its work."""
     upper_bounds: str = ""
-    """A sentence on upper bounds and waves; empty without bounds and waves."""
+    """A sentence about upper bounds and waves; empty without both."""
 
     def comparison(self, label: str, metric: str) -> Comparison | None:
         return next((found for found in self.comparisons if found.label == label and found.metric == metric), None)

@@ -78,20 +78,20 @@ def find_baseline(members: Sequence[CellTrials], named: str | None) -> CellTrial
 
 
 def pair_with_baseline(members: Sequence[CellTrials], named: str | None) -> list[tuple[CellTrials, CellTrials]]:
-    """Pairs each stack with the baseline, without A/A copies."""
+    """Pairs each stack with the baseline. Leaves out A/A copies."""
     baseline = find_baseline(members, named)
     main = [member for member in members if member.cell.arm == "main"]
     return [(member, baseline) for member in main if baseline is not None and member is not baseline]
 
 
 def count_planned_comparisons(cells: Sequence[Cell], baseline: str | None) -> int:
-    """Returns the planned number of comparisons on one metric. Holm's correction needs this number."""
+    """Returns the planned number of comparisons on one metric, as Holm's correction needs it."""
     pairs = [pair for point in group_points(cells, []) for pair in pair_with_baseline(point.members, baseline)]
     return len({(member.cell.id, against.cell.id) for member, against in pairs})
 
 
 class PointNames:
-    """Names points by the coordinates that vary in a run, or by workload and load if nothing varies."""
+    """Names points by the coordinates that vary in a run. If nothing varies, names points by workload and load."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._workloads = {cell.workload for cell in cells}
@@ -99,12 +99,12 @@ class PointNames:
         self._varying = [name for name, values in _values(cells).items() if len(values) > 1]
 
     def of(self, place: PointCells | Cell) -> str:
-        """Names a point or a cell by its coordinates that vary. Example: '50 connections, threads 200'."""
+        """Names a point or a cell by the varying coordinates. Example: '50 connections, threads 200'."""
         workload = [place.workload] if len(self._workloads) > 1 else []
         return ", ".join(workload + self._parts(place)) or f"{place.workload}, {place.load.label}"
 
     def where(self, point: PointCells) -> str:
-        """Returns the beginning of a sentence about a point; '' if nothing varies. Example: 'With 50 connections on echo: '."""
+        """Returns the first words of a sentence about a point; '' if nothing varies. Example: 'On echo: '."""
         parts = self._parts(point)
         words = [f"With {', '.join(parts)}"] if parts else []
         if len(self._workloads) > 1:

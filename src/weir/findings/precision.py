@@ -1,4 +1,4 @@
-"""Computes the precision of a run's main ratios so far, for the stopping rule."""
+"""Computes the current precision of a run's main ratios, for the stopping rule."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,26 +14,26 @@ from weir.model.run_types import Cell, RunInfo, Trial
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """Precision of the ratio of one main comparison so far."""
+    """The current precision of one main comparison's ratio."""
 
     name: str
     """The names of both stacks, and the point if the run has several points. Example: 'Sanic ÷ Flask'."""
     half_width: float | None
     """Relative half width of the interval; None without an interval."""
     blocks_needed: int | None
-    """Estimated total number of blocks for an interval of the wanted width: n = (t·CV/h)²."""
+    """Estimated total number of blocks for the wanted width of the interval: n = (t·CV/h)²."""
 
 
 def iter_precisions(
     info: RunInfo, cells: Sequence[Cell], trials: Sequence[Trial], metric: str, wanted_half_width: float
 ) -> Iterator[Precision]:
-    """Yields the precision of each stack's ratio to the baseline on `metric` at each point, without A/A copies."""
+    """Yields the precision of each stack's ratio to the baseline on `metric` at each point. Leaves out A/A copies."""
     names = sentence_names(cells)
     points = group_points(cells, trials)
     labels, seen = PointNames(cells), set[tuple[int, int]]()
     for point in points:
         for member, baseline in pair_with_baseline(point.members, info.baseline):
-            # A cell that lacks a coordinate belongs to several points; each pair counts once.
+            # A cell without a coordinate belongs to several points. Each pair of cells counts once.
             if (member.cell.id, baseline.cell.id) in seen:
                 continue
             seen.add((member.cell.id, baseline.cell.id))
@@ -45,5 +45,5 @@ def iter_precisions(
                 continue
             log_width, spread = math.log1p(wanted_half_width), ratio.spread
             blocks = None if spread is None else stats.blocks_for_precision(spread, log_width)
-            # The interval is symmetric in the logarithm: its upper half is the wider one.
+            # The interval is symmetric in the logarithm, so its upper half is wider.
             yield Precision(name, ratio.high / ratio.value - 1, blocks)

@@ -66,7 +66,7 @@ class Gate:
 
     @property
     def unsettled(self) -> tuple[CheckedMetric, ...]:
-        """Metrics with the verdict `undecided` or `cannot say`."""
+        """Metrics without a clear verdict: `undecided` or `cannot say`."""
         return tuple(one for one in self.checked if one.verdict in ("undecided", "cannot say"))
 
 
@@ -74,7 +74,7 @@ def compare_runs(
     base: RunReader, head: RunReader, metrics: Sequence[str], threshold: float, *, any_environment: bool
 ) -> Gate:
     """Tests whether `head` is worse than `base` on the keys `metrics`. `threshold`: the largest acceptable relative
-    change. Raises UsageError if a file is not a run of a study, the machines differ, or the runs share no cell."""
+    change. Raises UsageError if a file is not a run of a study, the machines differ, or no cell is in both runs."""
     for reader in (base, head):
         if reader.info.is_load:
             raise UsageError(f"{reader.path}: found a single load, expected a run of a study", hint="weir run STUDY")
@@ -82,7 +82,7 @@ def compare_runs(
     if differ and not any_environment:
         raise UsageError(
             f"{base.path} and {head.path}: found different conditions: {'; '.join(differ)}; expected the same conditions",
-            hint="measure both runs on one machine, one after the other, or add --any-environment to compare these runs",
+            hint="measure both runs on one machine, or add --any-environment to compare these runs",
         )
     olds, news = _cells_of(base), _cells_of(head)
     shared = [key for key in news if key in olds]
@@ -90,7 +90,7 @@ def compare_runs(
         problem = "found no stack with the same load in both runs, expected at least one"
         raise UsageError(f"{base.path} and {head.path}: {problem}")
     checked = [_checked(olds[key], news[key], BY_KEY[metric]) for key in shared for metric in metrics]
-    judged = _judged(checked, threshold)
+    judged = _add_verdicts(checked, threshold)
     only = [
         f"{key[0]} on {', '.join(key[1:])}: only in {reader.path}"
         for reader, mine, other in ((base, olds, news), (head, news, olds))
@@ -127,7 +127,7 @@ def _cells_of(reader: RunReader) -> dict[tuple[str, ...], CellTrials]:
 
 
 def _key(cell: Cell) -> tuple[str, ...]:
-    # The key includes the generator even if only one of the studies varies the generator.
+    # The key always includes the generator, so that studies with one and with several generators match.
     coordinates = {**cell.coordinates, GENERATOR: cell.generator}
     texts = [f"{name} {value}" for name, value in sorted(coordinates.items()) if (name, value) != (GENERATOR, WEIR)]
     return (cell.stack_label, cell.workload, cell.load.label, *texts)
@@ -163,8 +163,8 @@ def _values(cell: CellTrials, metric: Metric) -> list[float]:
     return [value for trial in cell.used if (value := metric.of(trial)) is not None and value > 0]
 
 
-def _judged(checked: Sequence[CheckedMetric], threshold: float) -> list[CheckedMetric]:
-    """Returns the metrics with their verdicts. Holm's correction covers all metrics of all cells together."""
+def _add_verdicts(checked: Sequence[CheckedMetric], threshold: float) -> list[CheckedMetric]:
+    """Returns the metrics with verdicts. Holm's correction covers all metrics of all cells together."""
     tested = {number: p for number, one in enumerate(checked) if (p := _p_values(one, threshold)) is not None}
     verdicts: dict[int, Verdict] = {}
     adjusted = stats.holm([p_worse for p_worse, _ in tested.values()])
@@ -174,7 +174,7 @@ def _judged(checked: Sequence[CheckedMetric], threshold: float) -> list[CheckedM
 
 
 def _p_values(one: CheckedMetric, threshold: float) -> tuple[float, float] | None:
-    """Returns two p-values: of "worse by more than the threshold", and of "no worse". None without an interval."""
+    """Returns the p-values of "worse by more than the threshold" and of "no worse". None without an interval."""
     if one.change is None:
         return None
     if BY_KEY[one.metric].higher_is_better:
@@ -193,7 +193,7 @@ def _sentence(found: Gate) -> str:
     cannot, all_checked = [one for one in found.unsettled if one.verdict == "cannot say"], len(found.checked)
     if len(cannot) == all_checked:
         return f"No verdict, because {cannot[0].why}."
-    parts = [f"No metric is shown to be worse by more than {found.threshold:.0%}"]
+    parts = [f"No metric is clearly worse by more than {found.threshold:.0%}"]
     if undecided := len(found.unsettled) - len(cannot):
         parts.append(f"{counted(undecided, 'comparison')} of {all_checked} are undecided: more blocks would decide")
     if cannot:

@@ -37,15 +37,15 @@ from weir.store import RunReader
 
 @without_gc
 def of_run(reader: RunReader) -> RunFindings:
-    """Returns the findings of a finished or unfinished run, or `LoadFindings` for a single load. Raises WeirError if
-    the run file is damaged, or contains a load without measurements. The findings are the same on every machine."""
+    """Computes the findings of a finished or unfinished run; `LoadFindings` for a single load. Raises WeirError if the
+    run file is damaged, or contains a load without measurements. The result does not depend on the machine."""
     if reader.info.is_load:
-        return _load(reader)
+        return _compute_load_findings(reader)
     cells, trials = reader.cells(), reader.trials()
     info = _with_actual_blocks(reader)
     names, labels, groups = sentence_names(cells), PointNames(cells), group_points(cells, trials)
     used = [trial for trial in trials if is_used(trial)]
-    # The longest computations start first: workers compute while this process continues.
+    # The slowest computations start first. Workers compute while this process continues.
     results = _start_measuring(reader, groups, names, info)
     compared = _compare_with_baselines(groups, names, info)
     copies = compare_copies(groups, names, indicative=info.indicative)
@@ -71,7 +71,7 @@ def of_run(reader: RunReader) -> RunFindings:
     answer = build_answer(points, generators, counts, omitted, progress, indicative=info.indicative)
     in_answer = {trial for comparison in answer.comparisons for trial in comparison.evidence.used}
     if in_answer:
-        # Each kind of reason appears once, although several comparisons share trials.
+        # Each kind of reason appears once, even if several comparisons share trials.
         answer = replace(answer, reasons=summarize_reasons([trial for trial in used if trial.id in in_answer]))
     added_blocks = 0 if reader.stopped is None else reader.stopped.added
     return RunFindings(
@@ -105,7 +105,7 @@ def of_run(reader: RunReader) -> RunFindings:
 def _start_measuring(
     reader: RunReader, groups: Sequence[PointCells], names: Mapping[int, str], info: RunInfo
 ) -> Callable[[], list[tuple[BreakEven | StackFindings, ...]]]:
-    """Starts the longest computations in worker processes: break-evens, and each stack's findings at each point."""
+    """Starts the slowest computations in worker processes: break-evens, and each stack's findings at each point."""
     jobs = [
         (member, member is find_baseline(group.members, info.baseline)) for group in groups for member in group.members
     ]
@@ -116,7 +116,7 @@ def _start_measuring(
         member, is_baseline = job
         return (_measure(own, member, names[member.cell.id], is_baseline=is_baseline),)
 
-    # This process loads the library once, so that the workers need not load it.
+    # This process loads the library once, before it forks the workers.
     distributions.load_scipy_special()
     return start_parallel(reader, [None, *jobs], measure)
 
@@ -134,7 +134,7 @@ def _count_trials(cells: Sequence[Cell], trials: Sequence[Trial], info: RunInfo)
     return TrialCounts(
         # A run with a stopping rule may have more blocks than planned.
         planned=len(cells) * max([info.blocks, *(trial.block for trial in trials)]),
-        # A trial and its repeats count once.
+        # A trial and its repeats count as one.
         tried=len({(trial.cell.id, trial.block) for trial in trials}),
         finished=len(trials),
         used=len(used),
@@ -146,7 +146,7 @@ def _count_trials(cells: Sequence[Cell], trials: Sequence[Trial], info: RunInfo)
     )
 
 
-def _load(reader: RunReader) -> LoadFindings:
+def _compute_load_findings(reader: RunReader) -> LoadFindings:
     """Returns the findings of a single load. A load has one cell and one trial, so there are no comparisons."""
     cells, trials, info = reader.cells(), trials_to_show(reader), reader.info
     if not trials:
@@ -193,7 +193,7 @@ def wanted_points_in(reader: RunReader) -> list[WantedPoint]:
 
 
 def _with_actual_blocks(reader: RunReader) -> RunInfo:
-    """Returns the run's info with the number of blocks that ran. A stopping rule may change the planned number."""
+    """Returns the run's info with the actual number of blocks. A stopping rule may change the planned number."""
     info, stop = reader.info, reader.stopped
     if stop is None or stop.rule == "first_answer":
         return info
@@ -205,7 +205,7 @@ def _compare_with_baselines(
 ) -> list[list[Comparison]]:
     """Returns each point's comparisons, sorted by metric. Holm's correction covers one metric at all points."""
     of_points = [pair_with_baseline(group.members, info.baseline) for group in groups]
-    # A cell without a coordinate belongs to several points, but each pair of cells is compared once.
+    # A cell without a coordinate belongs to several points. weir compares each pair of cells once.
     pairs = {(one.cell.id, other.cell.id): (one, other) for pairs in of_points for one, other in pairs}
     found = compare(list(pairs.values()), names, indicative=info.indicative, first_look=info.first_look)
     compared = dict(zip(pairs, found, strict=True))
@@ -255,7 +255,7 @@ def _describe_omitted(trial: Trial, names: Mapping[int, str], labels: PointNames
 
 
 def _estimate_drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stats.Estimate]:
-    """Returns the drift of throughput by trial id. Contains only trials that are too short for a steady-state test."""
+    """Estimates the drift of throughput, by trial id. Skips trials of sufficient length for a steady-state test."""
     drifts = {}
     for trial in used:
         window = trial.result.window
@@ -267,5 +267,5 @@ def _estimate_drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stat
 
 
 def _is_level(load: Load) -> bool:
-    """Returns whether a load is constant over time: the load has no profile, and the users do not leave."""
+    """Returns whether a load is constant over time: no profile, and no user leaves."""
     return constant_from_s(load) == 0.0 and not (isinstance(load, ClosedLoad) and load.requests_per_user is not None)

@@ -1,4 +1,4 @@
-"""Collects the cautions of a run: facts that weaken the answer, with a threshold, a cause and a next step."""
+"""Collects the cautions of a run: facts that weaken the answer, each with a threshold, a cause and a next step."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -52,7 +52,7 @@ def _extended(blocks: int) -> Iterator[Caution]:
     if blocks:
         yield Caution(
             f"An observer of the run added {counted(blocks, 'block')} to the blocks of the study.",
-            "A run that continues until its answer pleases finds differences that do not exist.",
+            "If viewers add blocks until they like the answer, a run finds differences that do not exist.",
             next_step="Set the blocks, or the width of intervals (width in [method]), before the run.",
         )
 
@@ -77,14 +77,14 @@ def _unequal_work(points: Sequence[Point]) -> Iterator[Caution]:
         for difference in point.work.differences if point.work else ():
             yield Caution(
                 f"{point.label}: {difference}",
-                "A difference counts only if requests at the start and end of a load do not explain it.",
+                "A difference counts only if it exceeds the requests at the start and end of a load.",
                 "One stack does more work in its database than the other.",
                 "Make both stacks do the same work before you compare the frameworks.",
             )
 
 
 def _invariants(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Yields a caution for each stack that broke an invariant in a trial that counts."""
+    """Yields a caution for each stack that broke an invariant in a counted trial."""
     broken: dict[str, list[Trial]] = {}
     for trial in used:
         if trial.result.discrepancies:
@@ -136,7 +136,7 @@ def _copies_differ(copies: IdenticalCopies | None) -> Iterator[Caution]:
 
 
 def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Yields a caution for each kind of reason that makes trials suspect. The most frequent kind comes first."""
+    """Yields a caution for each kind of reason that makes trials suspect: the most frequent first."""
     for found in group_reasons(used, lambda reason: reason.validity == "suspect"):
         first, reason = found[0]
         trials = {trial for trial, _ in found}
@@ -147,7 +147,7 @@ def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
 
 
 def _failures_counted(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Yields a caution if trials with failed requests count in averages. Only the study can allow this."""
+    """Yields a caution if averages include trials with failed requests. Only the study can allow such trials."""
     summaries = [trial.result.summary for trial in used]
     with_failures = sum(summary is not None and summary.requests.failed > 0 for summary in summaries)
     if with_failures:
@@ -158,7 +158,7 @@ def _failures_counted(used: Sequence[Trial]) -> Iterator[Caution]:
 
 
 def _other_generator(used: Sequence[Trial], is_imported: bool) -> Iterator[Caution]:
-    """Yields a caution if a single generator other than weir made all loads."""
+    """Yields a caution if one generator other than weir made all loads."""
     generators = {trial.cell.generator: trial.result.summary for trial in used}
     if len(generators) == 1 and WEIR not in generators:
         for name, summary in generators.items():
@@ -195,7 +195,7 @@ def _unsupported(points: Sequence[Point]) -> Iterator[Caution]:
     for point in points:
         for stack in point.stacks:
             for measure in stack.measures:
-                # Only quantiles in the tables, because the report shows the note of p99.9 itself.
+                # Only quantiles in the tables count, because the report has its own note about p99.9.
                 if measure.metric in (P50, P99) and measure.note.startswith("not supported"):
                     name = measure.metric.removeprefix("response_time_us.")
                     yield Caution(

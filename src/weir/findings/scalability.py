@@ -14,11 +14,11 @@ from weir.model.load import ClosedLoad
 from weir.model.run_types import Trial
 
 _STRONG = 0.02
-"""Contention coefficient from which contention clearly limits throughput: 50 users reach half of the maximum."""
+"""Minimum contention coefficient that clearly limits throughput: 50 users reach half of the maximum."""
 
 
 def fit_scalings(groups: Sequence[PointCells], names: Mapping[int, str]) -> tuple[Scaling, ...]:
-    """Fits the law to each stack that has closed loads at `stats.scalability.MIN_POINTS` or more concurrencies."""
+    """Fits the law to each stack with closed loads at `stats.scalability.MIN_POINTS` or more concurrencies."""
     curves: dict[tuple[str, str, str], list[tuple[float, Trial]]] = {}
     for group in groups:
         if not isinstance(group.load, ClosedLoad) or isinstance(group.load.users, tuple):

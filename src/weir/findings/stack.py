@@ -1,4 +1,4 @@
-"""Measures one stack at one point: each metric with an interval, from the trials that count."""
+"""Measures one stack at one point: each metric with an interval, from the counted trials."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -9,13 +9,13 @@ from weir.findings.bursts import find_waves
 from weir.findings.db_work import sum_work_per_request
 from weir.findings.evidence import CellTrials
 from weir.findings.metrics import BY_KEY, METRICS, Metric
-from weir.findings.point_types import Held, Measure, Published, StackFindings, TrialValue
+from weir.findings.point_types import Measure, ObjectiveResult, Published, StackFindings, TrialValue
 from weir.findings.types import WhatRan
 from weir.model.run_types import Cell, PublishedFigure, Trial
 from weir.objective import Judged, judged_from_json
 
 Histogram = Callable[[int], bytes | None]
-"""A function that takes a trial's id and returns the trial's response-time histogram, or None without a histogram."""
+"""A function from a trial's id to the trial's response-time histogram; None if the trial has none."""
 
 
 def measure_stack(cell: CellTrials, name: str, histogram: Histogram, *, baseline: bool) -> StackFindings:
@@ -49,7 +49,7 @@ def measure_stack(cell: CellTrials, name: str, histogram: Histogram, *, baseline
 def match_published(
     figures: Sequence[PublishedFigure], stacks: Sequence[StackFindings], point: Mapping[str, str]
 ) -> tuple[Published, ...]:
-    """Returns the published figures of a point's stacks, each with weir's measurement. Ignores A/A copies. A stack's
+    """Returns the published figures of a point's stacks, each with weir's measurement. Leaves out A/A copies. A stack's
     published figure also applies to the stack's variants if the stack itself did not run."""
     labels = {stack.label for stack in stacks}
     return tuple(
@@ -73,8 +73,8 @@ def match_published(
 def list_what_ran(
     cells: Sequence[Cell], trials: Sequence[Trial], names: Mapping[int, str], baseline: str | None
 ) -> tuple[WhatRan, ...]:
-    """Returns the build and the runtime of each stack, in the order of the study. `trials` are all finished trials in
-    order, rejected trials included. `names` maps a cell's id to the stack's name."""
+    """Returns the build and the runtime of each stack, in the study's order. `trials`: all finished trials in order,
+    including rejected ones. `names`: a dict from cell id to the stack's name."""
     found: list[WhatRan] = []
     for label, name in {cell.stack_label: names[cell.id] for cell in cells if cell.arm == "main"}.items():
         results = [trial.result for trial in trials if trial.cell.stack_label == label]
@@ -97,8 +97,8 @@ def _merged(cell: CellTrials, histogram: Histogram) -> dict[str, stats.Quantile]
 
 
 def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None = None) -> Measure:
-    """Measures one metric over the trials of a cell that count. `quantile` comes from the trials' merged histogram.
-    None without histograms, or for a metric that is no quantile."""
+    """Measures one metric over the counted trials of a cell. `quantile`: the quantile from the trials' merged
+    histogram; None without histograms, or for other metrics."""
     values = [(trial, metric.of(trial)) for trial in cell.used]
     trials = tuple(TrialValue(trial.id, trial.block, value) for trial, value in values if value is not None)
 
@@ -114,7 +114,7 @@ def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | 
         return measure(mean.value, mean.low, mean.high)
     if quantile is None and trials:
         return measure(median(trial.value for trial in trials), note="median over trials")
-    # The quantile comes from merged histograms, not from averages. The interval needs ten trials.
+    # The quantile comes from merged histograms instead of averages. The interval needs ten trials.
     if quantile is None or quantile.value is None:
         return measure(note="not measured")
     if not quantile.supported:
@@ -123,8 +123,8 @@ def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | 
     return measure(quantile.value / 1e3, low, high)
 
 
-def _objectives(cell: CellTrials) -> tuple[Held, ...]:
-    """Returns each objective of the study with the result on the trials that count."""
+def _objectives(cell: CellTrials) -> tuple[ObjectiveResult, ...]:
+    """Returns each objective of the study with the result on the counted trials."""
     held: dict[str, list[Judged]] = {}
     for trial in cell.used:
         for value in (trial.result.summary and trial.result.summary.objectives) or ():
@@ -135,5 +135,7 @@ def _objectives(cell: CellTrials) -> tuple[Held, ...]:
         found = [judged.found for judged in all_judged if judged.found is not None]
         met = sum(judged.met for judged in all_judged)
         middle = median(found) if len(found) == len(all_judged) else None
-        findings.append(Held(text, met == len(all_judged), met, len(all_judged), middle, all_judged[0].condition.unit))
+        findings.append(
+            ObjectiveResult(text, met == len(all_judged), met, len(all_judged), middle, all_judged[0].condition.unit)
+        )
     return tuple(findings)

@@ -20,7 +20,7 @@ _P = TypeVar("_P", PointCells, Point)
 
 @dataclass(frozen=True, slots=True)
 class AxisSeries(Generic[_P]):
-    """Points that differ in one number only."""
+    """Points that differ in only one number."""
 
     axis: str
     """One of `LOADS`, or the name of the setting."""

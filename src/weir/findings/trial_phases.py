@@ -13,7 +13,7 @@ PHASES = ("services", "ready", "check", "warmup", "pause", "load", "observe", "a
 
 @dataclass(frozen=True, slots=True)
 class StackTimes:
-    """Medians over the trials of one stack, in seconds. A phase is None if no trial has this phase."""
+    """Medians over the trials of one stack, in seconds. A phase is None if no trial has it."""
 
     label: str
     trials: int
@@ -21,9 +21,9 @@ class StackTimes:
     between_s: float | None
     """Time from the end of a trial to the start of the next trial; None if no trial follows."""
     beyond_load_s: float
-    """Time of a trial without its load."""
+    """Time of a trial minus the load."""
     beyond_asked_s: float
-    """Time of a trial without its load, and without the warm-up and pause that the study sets."""
+    """Time of a trial minus the load, and minus the warm-up and the pause in the study."""
 
 
 def split_trial_times(trials: Sequence[Trial]) -> list[StackTimes]:
@@ -49,7 +49,7 @@ def _times(label: str, trials: Sequence[Trial], gaps: dict[int, float]) -> Stack
         label=label,
         trials=len(trials),
         phases_s={phase: median(values) if values else None for phase, values in found.items()},
-        # The median, since an interrupted run has one long gap.
+        # The median ignores the one long gap of an interrupted run.
         between_s=median(between) if between else None,
         beyond_load_s=median(beyond_load_s),
         beyond_asked_s=median(map(sub, beyond_load_s, asked_s)),

@@ -7,7 +7,7 @@ the findings about a point.
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from weir.findings.point_types import Comparison, Evidence, Held, Measure, Point, StackFindings
+from weir.findings.point_types import Comparison, Evidence, Measure, ObjectiveResult, Point, StackFindings
 from weir.model.records import Validity
 from weir.model.run_types import StopReason
 from weir.stats import Crossing, Demand, Scalability, VarianceComponents
@@ -15,7 +15,7 @@ from weir.stats import Crossing, Demand, Scalability, VarianceComponents
 FINDINGS_SCHEMA = 1
 
 Progress = Literal["complete", "interim", "interrupted"]
-"""`interim`: the run continues, or ended early with its first answer; `interrupted`: trials are missing."""
+"""`interim`: the run continues, or ended early with the first answer; `interrupted`: trials are missing."""
 BottleneckKind = Literal["resource", "software limit", "blocked event loop", "load", "upstream", "generator", "unknown"]
 
 
@@ -24,7 +24,7 @@ class StackFinding:
     """The fields that all findings about a single stack share."""
 
     where: str
-    """The workload and the coordinates that all points of the finding share."""
+    """The workload and coordinates of all points of the finding."""
     label: str
     name: str
     indicative: bool
@@ -34,7 +34,7 @@ class StackFinding:
 
 @dataclass(frozen=True, slots=True)
 class WhatRan:
-    """The build and the runtime of a stack, the same at all points."""
+    """The build and the runtime of a stack. Both are the same at all points."""
 
     label: str
     name: str
@@ -43,12 +43,12 @@ class WhatRan:
     size_ratio: float | None
     """`artifact_bytes` ÷ the baseline's `artifact_bytes`; None for the baseline, or if a size is unknown."""
     runtimes: tuple[str, ...]
-    """Versions of the runtime: none for a native program, several if the version changed between trials."""
+    """Versions of the runtime. Empty for a native program; several if the version changed between trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakEven(StackFinding):
-    """The place on an axis at which another stack becomes better on one metric."""
+    """The place on an axis where another stack becomes better on one metric."""
 
     axis: str
     """`connections`, `rate_rps`, or the coordinate that varies."""
@@ -56,10 +56,10 @@ class BreakEven(StackFinding):
     against_label: str
     against_name: str
     places: tuple[float, ...]
-    """Places on the axis where both stacks were measured."""
+    """Places on the axis with measurements of both stacks."""
     crossings: tuple[Crossing, ...]
     probability: float | None
-    """Share of bootstrap samples of the blocks that have a crossing; None with too few blocks."""
+    """Share of bootstrap samples with a crossing; None with too few blocks. The bootstrap draws blocks."""
     blocks: int
     validity: Validity
     would_change: str
@@ -86,7 +86,7 @@ class TierDemand:
     resource: str
     """The tier's resource with the fewest CPUs."""
     width_rps: float
-    """Highest throughput that `resource` allows if no other tier uses the resource."""
+    """Highest throughput that `resource` allows if only this tier uses the resource."""
     relative_width: float
     """`width_rps` ÷ the lowest `width_rps` of all tiers."""
 
@@ -149,7 +149,7 @@ class Bottleneck(StackFinding):
     """The limit of a stack's throughput, and an experiment that would confirm it."""
 
     kind: BottleneckKind
-    """`resource`: CPUs or a quota are full; `software limit`: threads or a pool; `load`: the load is the limit."""
+    """`resource`: CPUs or a quota are full; `software limit`: threads or a pool are full; `load`: the load is low."""
     what: str
     """Name of the resource, the limit or the load."""
     throughput_rps: float
@@ -159,7 +159,7 @@ class Bottleneck(StackFinding):
     most_rps: float | None
     """Highest throughput that the bottleneck allows; None if unknown."""
     tiers: tuple[TierDemand, ...]
-    """The tiers in the order in which a request passes them, if known; else sorted by name."""
+    """The tiers in the order of a request, if that order is known; else sorted by name."""
     resources: tuple[ResourceUse, ...]
     """The resources, the one with the highest utilisation first."""
     would_prove: str
@@ -172,15 +172,15 @@ class Bottleneck(StackFinding):
 
 @dataclass(frozen=True, slots=True)
 class IdenticalCopies:
-    """The A/A test: how often and how much two copies of one stack differ. Smaller differences are noise."""
+    """The A/A test: number and size of differences between copies of one stack. Smaller differences are noise."""
 
     compared: int
     """Number of comparisons of two copies."""
     called_different: int
-    """Number of comparisons whose interval excludes 1."""
+    """Number of comparisons with an interval that excludes 1."""
     spread: float | None
-    """Typical relative difference between two copies in one block: in throughput, or in the median response time if the
-    load limits the throughput."""
+    """Typical relative difference between two copies in one block. The metric is throughput, or the median response
+    time if the load limits the throughput."""
     spread_low: float | None
     """Lower end of the interval of `spread`."""
     spread_high: float | None
@@ -199,7 +199,7 @@ class Variation:
 
 @dataclass(frozen=True, slots=True)
 class OmittedTrial:
-    """A trial that no average uses, with the reasons."""
+    """A trial that averages leave out, with the reasons."""
 
     trial: int
     label: str
@@ -244,7 +244,7 @@ class BrokenLaw:
     fact: str
     """The trial's numbers that violate the law."""
     in_verdict: bool
-    """Whether the trial's verdict already has such a reason. Otherwise the measurement is defective."""
+    """Whether the trial's verdict already has this reason. Otherwise the measurement is defective."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ class Audit:
 
     @property
     def validity(self) -> Validity:
-        """The run is at best this valid: `suspect` with a broken law, `invalid` if most trials are defective."""
+        """Upper limit of the run's validity: `suspect` with a broken law, `invalid` if most trials are defective."""
         defective = {law.trial for law in self.broken if not law.in_verdict}
         return "invalid" if 2 * len(defective) > self.trials else "suspect" if self.broken else "valid"
 
@@ -271,11 +271,11 @@ class Caution:
     fact: str
     """The observation."""
     threshold: str = ""
-    """The limit from which the fact matters; empty if the fact always matters."""
+    """The limit above which the fact matters; empty if the fact always matters."""
     cause: str = ""
-    """The probable cause; empty if no cause is known."""
+    """The probable cause; empty if unknown."""
     next_step: str = ""
-    """The next step to take; empty without a remedy."""
+    """The next step; empty if there is no remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,13 +288,13 @@ class Answer:
     """Reasons to doubt the answer."""
     indicative: bool
     comparisons: tuple[Comparison, ...]
-    """The comparisons that the sentence mentions, in the same order and direction."""
+    """The comparisons in the sentence, in the same order and direction."""
     would_change: str
 
 
 @dataclass(frozen=True, slots=True)
-class SaidAgainstKernel:
-    """A response time from the generator's report ÷ the same time from the kernel's measurement."""
+class KernelRatio:
+    """The ratio of the generator's reported response time to the kernel's measured response time."""
 
     quantile: Literal["p50", "p99"]
     """The quantile of the response time."""
@@ -315,25 +315,25 @@ class GeneratorFindings:
     generator: str
     """The generator's name in a study file."""
     version: str
-    """Name and version of the generator, as the generator prints these; empty if no trial counts."""
+    """The generator's name and version, in the generator's own form; empty if no trial counts."""
     figures: str
     """The meaning of the generator's response times; empty for weir (see docs/guides/load.md)."""
     reference: bool
     """Whether this generator is the reference for the other generators."""
     measures: tuple[Measure, ...]
     """One measure for each of `metrics.GENERATOR_METRICS`."""
-    against_kernel: tuple[SaidAgainstKernel, ...]
+    against_kernel: tuple[KernelRatio, ...]
     """The generator's quantiles compared with the kernel's quantiles; empty if the kernel measured none."""
     max_rate_rps: float | None
     """The generator's throughput on a server that does nothing; None if not measured."""
     comparisons: tuple[Comparison, ...]
     """Comparisons with the reference on each of `metrics.GENERATOR_METRICS`; empty for the reference."""
     validity: Validity
-    """The worst verdict of the trials that count; `invalid` if no trial counts."""
+    """The worst verdict of the counted trials; `invalid` if no trial counts."""
     reasons: tuple[str, ...]
     """Reasons why trials are not valid: one text for each kind of reason."""
     notes: tuple[str, ...]
-    """Problems of the generator, not of the server: impossible figures, a generator near its limits, failures."""
+    """Problems of the generator, not of the server: impossible figures, nearly reached limits, failures."""
     evidence: Evidence
     sentence: str
 
@@ -349,17 +349,17 @@ class SameServer:
     """Several generators that drive one server with one load. All differences come from the generators."""
 
     where: str
-    """The stack, the workload and the load that the generators share. Example: 'Sanic on hello, 64 connections'."""
+    """The common stack, workload and load of the generators. Example: 'Sanic on hello, 64 connections'."""
     label: str
     name: str
     workload: str
     load: str
     coordinates: dict[str, str]
     reference: str
-    """The generator with which weir compares the others: weir itself, else the first generator."""
+    """The generator that weir compares the others with: weir itself, else the first generator."""
     generators: tuple[GeneratorFindings, ...]
     headline: str
-    """A short sentence about the generators that are the limit and the generators that agree."""
+    """A short sentence: which generators are the limit, and which generators agree."""
     sentence: str
     """A sentence on the notable differences, with intervals, costs and times."""
     would_change: str
@@ -380,19 +380,19 @@ class RunFindings:
     ended: Literal["complete", "interrupted"] | None
     """How the run ended; None if the run continues or was killed."""
     stopped: StopReason | None = None
-    """The rule that ended the run, and the number of blocks; None if no rule ended the run."""
+    """The rule that ended the run early, and the number of blocks; None without such a rule."""
     answer: Answer
     points: tuple[Point, ...]
     generators: tuple[SameServer, ...] = ()
-    """If the study varies the generator: the comparison of the generators on each server and load. Otherwise empty."""
+    """The comparison of the generators on each server and load, if the study varies the generator. Otherwise empty."""
     what_ran: tuple[WhatRan, ...] = ()
     """Build and runtime of each stack, once per stack."""
     break_evens: tuple[BreakEven, ...] = ()
-    """The break-evens of every stack with the baseline, along each axis whose values are numbers."""
+    """The break-evens of every stack with the baseline, along each axis with numbers."""
     scalings: tuple[Scaling, ...] = ()
-    """The scaling of every stack that has measurements at enough concurrencies."""
+    """The scaling of every stack with measurements at enough concurrencies."""
     bottlenecks: tuple[Bottleneck, ...] = ()
-    """The bottleneck of every stack whose processes weir observed."""
+    """The bottleneck of every stack with observed processes."""
     proofs: tuple[Proof, ...] = ()
     """Outcomes of experiments on bottlenecks, if the run already has the changed cells."""
     identical_copies: IdenticalCopies | None = None
@@ -406,8 +406,8 @@ class RunFindings:
     """Claims of the publication, from the study file."""
     source: str = ""
 
-    def objectives(self) -> list[tuple[Point, StackFindings, Held]]:
-        """Returns (point, stack, objective) for every objective of every stack at every point, without A/A copies."""
+    def objectives(self) -> list[tuple[Point, StackFindings, ObjectiveResult]]:
+        """Returns (point, stack, objective) for every objective of every stack at every point, except A/A copies."""
         return [
             (point, stack, held)
             for point in self.points

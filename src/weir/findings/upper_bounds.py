@@ -8,7 +8,7 @@ from weir.findings.point_types import StackFindings
 
 
 def describe_upper_bounds(stacks: Sequence[StackFindings]) -> str:
-    """Describes each stack's throughput as a share of its lowest upper bound; returns '' without bounds."""
+    """Describes each stack's throughput as a share of the lowest upper bound. Returns '' without bounds."""
     parts = []
     for stack in stacks:
         reached = stack.measure(THROUGHPUT).value

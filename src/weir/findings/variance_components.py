@@ -16,7 +16,7 @@ _SMALL = 0.0005
 
 
 def split_variation(reader: RunReader, used: Sequence[Trial]) -> Variation | None:
-    """Splits the variance of throughput, from blocks in which every cell's trial counts; None with too few of them."""
+    """Splits the variance of throughput, from blocks with a counted trial of every cell; None with too few blocks."""
     values: dict[int, dict[int, float]] = {}
     for trial in used:
         value = BY_KEY[THROUGHPUT].of(trial)
@@ -51,7 +51,7 @@ def _sentence(found: stats.VarianceComponents) -> str:
     parts = (
         (found.within, "within trials", "longer loads would narrow the intervals most"),
         (found.between_trials, "between trials", "more blocks would narrow the intervals most"),
-        (found.between_blocks, "between blocks", "comparisons are free of differences between blocks"),
+        (found.between_blocks, "between blocks", "comparisons are free from differences between blocks"),
     )
     said = ", ".join(f"{value * 100:.1f} % {name}" for value, name, _ in parts)
     most, _, advice = max(parts, key=itemgetter(0))

@@ -1,5 +1,5 @@
-"""Builds the command lines of the tools that take a load as options. Like weir's engine, the tools use no compression,
-follow no redirects and verify no certificates. Options disable these features in tools that have them by default."""
+"""Builds the command lines of tools whose options describe a load. Like weir's engine, the tools use no compression,
+follow no redirects and verify no certificates. Options disable such features."""
 
 import csv
 import io
@@ -15,7 +15,7 @@ from weir.model.reported_result import Figure, ReportedResult
 OHA_REPORT = "report.json"
 _AB_PERCENTILES = "percentiles.csv"
 _AB_MOST_RPS = 1_000_000
-"""A rate that ab cannot reach. A load with a duration also needs a number of requests: this rate times the duration."""
+"""A rate that ab cannot reach. For a load with a duration, ab gets this rate × duration as the number of requests."""
 
 
 def write_body_file(plan: LoadPlan, folder: Path) -> str:
@@ -39,7 +39,7 @@ def _body_option(option: str, plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def count_wrk_threads(plan: LoadPlan) -> int:
-    """Returns the highest number of threads that divides the connections equally, because wrk drops the remainder."""
+    """Returns the highest number of threads that divides the connections equally: wrk would drop the remainder."""
     return max(threads for threads in range(1, plan.threads + 1) if plan.load.connections % threads == 0)
 
 
@@ -68,7 +68,7 @@ def build_hey_arguments(plan: LoadPlan, folder: Path) -> list[str]:
     options += ["-c", f"{plan.load.connections}", "-cpus", f"{plan.threads}", "-t", f"{plan.timeout_s:.0f}"]
     options += ["-m", request.method, "-disable-compression", "-disable-redirects"]
     options += [] if plan.keep_alive else ["-disable-keepalive"]
-    # hey takes the Host header from -host only.
+    # hey takes the Host header only from -host.
     hosts = [value for name, value in request.headers if name.lower() == "host"]
     options += [word for host in hosts for word in ("-host", host)]
     options += _header_options(header for header in request.headers if header[0].lower() != "host")
@@ -89,14 +89,14 @@ def build_oha_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def _length_options(plan: LoadPlan) -> list[str]:
-    """Returns the option for the number of requests, or for the duration. With both, hey and oha ignore the number."""
+    """Returns the option for the number of requests or for the duration. Given both, hey and oha ignore the number."""
     return ["-z", format_milliseconds(plan.duration_s)] if plan.requests is None else ["-n", f"{plan.requests}"]
 
 
 def build_h2load_arguments(plan: LoadPlan, folder: Path) -> list[str]:
     """Returns the arguments of h2load for HTTP/1.1. The header `:method` sets the method. h2load has no timeout."""
     request = plan.request
-    # A duration has precedence over a number of requests.
+    # h2load prefers a duration to a number of requests.
     options = ["-D", f"{plan.duration_s:g}"] if plan.requests is None else ["-n", f"{plan.requests}"]
     options += ["--h1", "-t", f"{count_h2load_threads(plan)}", "-c", f"{plan.load.connections}"]
     options += _header_options([(":method", request.method), *request.headers])
@@ -104,14 +104,14 @@ def build_h2load_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def count_h2load_threads(plan: LoadPlan) -> int:
-    """Returns the number of h2load's threads, which must not exceed the number of connections."""
+    """Returns the number of h2load's threads: at most the number of connections."""
     return min(plan.threads, plan.load.connections)
 
 
 def build_ab_arguments(plan: LoadPlan, folder: Path) -> list[str]:
     """Returns the arguments of ab. With -r and -l, ab continues after failed connections, and accepts any length."""
     request = plan.request
-    # -n follows -t because -t would reset it to 50,000.
+    # -n must follow -t, because -t resets the number to 50,000.
     number = plan.requests or round(_AB_MOST_RPS * plan.duration_s)
     options = ["-q", "-r", "-l", "-t", f"{plan.duration_s:.0f}", "-n", f"{number}"]
     options += ["-c", f"{plan.load.connections}", "-s", f"{plan.timeout_s:.0f}", "-e", _AB_PERCENTILES]
@@ -129,7 +129,7 @@ def build_ab_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def add_ab_percentiles(result: ReportedResult, folder: Path) -> ReportedResult:
-    """Adds percentiles in microseconds from ab's file to the result, because ab prints only whole milliseconds."""
+    """Adds percentiles in microseconds from ab's file to the result. ab prints only whole milliseconds."""
     if not result.requests:
         return result
     rows = csv.DictReader(io.StringIO((folder / _AB_PERCENTILES).read_text()))

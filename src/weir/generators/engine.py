@@ -17,7 +17,7 @@ _END_GRACE_S = 10.0
 
 class EngineLoad(LoadHandle):
     """A running load of weir's engine. The caller must call `close`. `start` starts the engine, on this machine or on
-    another machine. `on_record`, if given, receives the records as JSON without validation. The observer then receives
+    another machine. `on_record`, if given, receives the records as JSON without validation; the observer then receives
     only the last record. Raises UsageError if the engine is missing."""
 
     def __init__(
@@ -56,7 +56,7 @@ class EngineLoad(LoadHandle):
         if self._end is None:
             self._process.wait(_END_GRACE_S)
             error = self._process.error()
-            # If the engine reports an error, the cause is the target or the plan.
+            # If the engine reports an error, the target or the plan is the cause.
             raise error if self._process.error_record else GeneratorError(error.message, hint=error.hint)
         return self._end
 

@@ -74,7 +74,7 @@ class ExternalLoad(LoadHandle):
         self._watcher.start()
 
     def stop(self) -> None:
-        """Ends the load early. `result` then returns the tool's report of the requests before the stop."""
+        """Ends the load early. `result` then returns the tool's report of the requests so far."""
         if self._finished.is_set() or self._stopped:
             return
         self._stopped = True
@@ -83,8 +83,8 @@ class ExternalLoad(LoadHandle):
             os.kill(self.pid, signal.SIGINT)
 
     def result(self) -> LoadEnd:
-        """Waits for the end of the load, and returns the tool's report. A figure that the report lacks is None, empty
-        or 0. Raises GeneratorError if the tool failed, did not end, or wrote an unreadable report."""
+        """Waits for the end of the load, and returns the tool's report. A figure that is missing in the report is None,
+        empty or 0. Raises GeneratorError if the tool failed, did not end, or wrote an unreadable report."""
         self._finished.wait()
         if self._failure is not None:
             raise self._failure
@@ -119,8 +119,8 @@ class ExternalLoad(LoadHandle):
             self._finished.set()
 
     def _await_beginning(self) -> tuple[int, float]:
-        """Waits for the load's start. Returns the start time, and the CPU time that the program used before the start.
-        If the tool has no start marker, the load starts with the program."""
+        """Waits for the load's start. Returns the start time, and the program's CPU time before the start. Without a
+        start marker, the load starts with the program."""
         begun_ns, spent_s, start_marker = self._started_ns, 0.0, self._tool.start_marker.encode()
         for _ in self._while_it_runs() if start_marker else ():
             if start_marker in self._log.read_bytes():
@@ -145,7 +145,7 @@ class ExternalLoad(LoadHandle):
 
     def _await_end(self) -> Ended:
         """Waits for the program's end, and returns the exit status and the resource usage. Raises GeneratorError if the
-        program failed, or if weir had to kill the program."""
+        program failed, or if weir had to kill it."""
         for _ in self._while_it_runs():
             pass
         ended = self._host.ended(_NAME)
@@ -176,8 +176,8 @@ class ExternalLoad(LoadHandle):
 
 
 def _cpu_s(process_group: int) -> float:
-    """Returns the CPU time of a process group until now, including ended child processes, in seconds. Reads /proc,
-    because the host's reports come too late on a busy machine."""
+    """Returns the CPU time of a process group so far, including ended child processes, in seconds. Reads /proc: on a
+    busy machine, the host's reports come too late."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         # A process may end during this loop.

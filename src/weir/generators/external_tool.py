@@ -19,7 +19,7 @@ from weir.model.reported_result import ReportedResult
 from weir.stacks.toolchain import build_base_environment, build_search_path
 
 _ANSWER_S = 20.0
-"""Timeout, in seconds, for a program that prints its version. A JVM on a busy machine needs several seconds."""
+"""Timeout, in seconds, for printing a version. A JVM on a busy machine needs several seconds."""
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
@@ -41,7 +41,7 @@ class Tool:
     has_whole_rate: bool = False
     """Whether the tool accepts only whole numbers as the rate of an open load."""
     equal_shares: str = ""
-    """The tool's word for users, if every user must send the same number of requests. Empty: numbers may differ."""
+    """The tool's word for users, if all users must send the same number of requests. Empty: numbers may differ."""
     version_arguments: tuple[str, ...] = ("--version",)
     """Arguments with which the program prints its version. Empty: the program cannot print a version."""
     start_marker: str = ""
@@ -58,13 +58,13 @@ class Tool:
     """A function that adds figures from other files in the tool's folder to the report."""
 
     def find(self) -> Path | None:
-        """Returns the path of the tool's program, on the PATH or installed by weir. Returns None without a program."""
-        # If weir can install the tool, weir searches only the user's PATH: weir's extras may hold another version.
+        """Returns the path of the tool's program, on the PATH or installed by weir. None without a program."""
+        # For a tool that weir can install, searches only the user's PATH: weir's extras may contain another version.
         found = shutil.which(self.name, path=None if self.installation else build_search_path())
         return Path(found) if found else self.installation.find() if self.installation else None
 
     def install(self, tell: Callable[[str], None]) -> Path:
-        """Returns the path of the tool's program. Installs the program if it is missing, and calls `tell` before. Raises
+        """Returns the path of the tool's program. Calls `tell` and installs the program if it is missing. Raises
         UsageError if weir cannot install the program, and TargetError if the installation fails."""
         if self.installation is None:
             return self.require()
@@ -89,7 +89,7 @@ class Tool:
         return f"{self.title} {found.group()}" if found else self.title
 
     def unsupported_reason(self, plan: LoadPlan) -> str | None:
-        """Returns the reasons why the tool cannot make this load exactly. Returns None if there is no such reason."""
+        """Returns the reasons why the tool cannot make exactly this load. None without such a reason."""
         reasons = [f"cannot {feature}." for feature in list_features(plan) if feature not in self.supported]
         for name in self.whole_seconds:
             time_s = getattr(plan, f"{name}_s")
@@ -117,13 +117,13 @@ class Tool:
 
 
 def get_rate(plan: LoadPlan) -> float | None:
-    """Returns the constant or highest rate of an open load, in requests per second. Returns None for a closed load."""
+    """Returns the constant or highest rate of an open load, in requests per second. None for a closed load."""
     return highest(plan.load.rate_rps) if isinstance(plan.load, OpenLoad) else None
 
 
 @cache
 def _run(*command: str) -> str:
-    """Runs a command and returns its output, whatever the exit status. Returns "" after a failed start or a timeout."""
+    """Runs a command and returns the output, with any exit status. Returns "" after a failed start or a timeout."""
     environment = {**os.environ, **build_base_environment()}
     try:
         done = subprocess.run(

@@ -21,7 +21,7 @@ class LoadHandle(Closing):
 
     @abstractmethod
     def stop(self) -> None:
-        """Ends the load early. `result` then returns the measurements before the stop."""
+        """Ends the load early. `result` then returns the measurements so far."""
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits for the end of the load. Returns whether the load has ended within `timeout_s` seconds."""
@@ -33,7 +33,7 @@ class LoadHandle(Closing):
         plan, TargetError if the target is not reachable, and GeneratorError if the generator fails."""
 
     def result_or_stop(self, *others: "LoadHandle") -> "LoadEnd":
-        """Waits for the load like `result`. Ctrl-C stops this load and `others`, and keeps all earlier measurements."""
+        """Waits for the load like `result`. Ctrl-C stops this load and `others`, and keeps all measurements so far."""
         try:
             return self.result()
         except KeyboardInterrupt:
@@ -43,7 +43,7 @@ class LoadHandle(Closing):
 
 
 class StopSwitch:
-    """A switch that stops a load. An observer can receive the switch before the load exists."""
+    """A switch that stops a load. An observer may get the switch before the load exists."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class StopSwitch:
         self._load: LoadHandle | None = None
 
     def stop(self) -> None:
-        """Ends the load early: now, or as soon as `connected` connects a load. Any thread may call this method."""
+        """Ends the load early: now, or at the next call of `connected`. Any thread may call this method."""
         with self._lock:
             self._is_stopped = True
             if self._load is not None:
@@ -76,7 +76,7 @@ StartLoad = Callable[[LoadPlan, LoadObserver | None], LoadHandle]
 
 @dataclass(frozen=True, slots=True)
 class LoadSource:
-    """The machines on which weir's engine makes loads, and a function that starts a load on these machines."""
+    """The machines for loads of weir's engine, and a function that starts a load there."""
 
     start: StartLoad
     address: str | None = None

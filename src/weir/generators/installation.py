@@ -33,7 +33,7 @@ class Installation:
     """Tools that the installation and the program need."""
 
     def find(self) -> Path | None:
-        """Returns the path of the installed program. Returns None if the program is not installed."""
+        """Returns the path of the installed program. None if the program is not installed."""
         folder = self._folder()
         return folder / self.program if (folder / _MARKER).is_file() else None
 

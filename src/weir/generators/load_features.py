@@ -1,4 +1,4 @@
-"""Lists the features of a load that not every tool supports."""
+"""Lists the features of a load that some tools do not support."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from weir.model.load import ClosedLoad, LoadPlan, OpenLoad
 
 
 class Feature(StrEnum):
-    """A feature of a load. The feature's value completes a sentence such as "wrk cannot …"."""
+    """A feature of a load. The value completes a sentence such as "wrk cannot …"."""
 
     SCENARIO = "follow a scenario"
     TARGETS = "send requests to several targets"

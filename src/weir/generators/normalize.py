@@ -40,8 +40,8 @@ def compute_cpu_fraction(cpu_s: float, load_s: float, threads: int, cpus: int) -
 
 
 def _counts(plan: LoadPlan, result: ReportedResult) -> tuple[RequestCounts, ErrorCounts]:
-    """Counts requests by outcome. If the report has a count for each status, the plan decides which statuses are
-    correct. Otherwise the tool's count of failures decides."""
+    """Counts requests by outcome. If the report counts statuses, the plan decides which statuses are correct. Otherwise
+    the tool's count of failures decides."""
     ok = (result.requests or 0) - (result.failed or 0)
     errors = dict(result.errors)
     if result.statuses:
@@ -77,5 +77,5 @@ def _quantiles(result: ReportedResult) -> Quantiles:
 
 
 def _us(figure: Figure | None) -> float | None:
-    """Converts a figure to microseconds. Returns None for a figure that rounding may have made 0, such as 0 ms."""
+    """Converts a figure to microseconds. None for a figure that rounding may have made 0, such as 0 ms."""
     return None if figure is None or figure.low <= 0 else round(figure.value * 1e6, 3)

@@ -14,8 +14,8 @@ from weir.model.errors import TargetError
 from weir.model.load import ClosedLoad, LoadPlan
 
 TRIES = 3
-"""Number of short loads. Other processes on the machine can only lower the throughput. So the best of several short
-loads is closer to the generator's limit than one long load."""
+"""Number of short loads. Other processes can only lower the throughput. So the best of several short loads is closer to
+the generator's limit than one long load."""
 _LAST_TRY_S = 5.0
 
 
@@ -75,7 +75,7 @@ def measure_on_null_server(
             held=plan.held,
         )
         reached_rps = max(_throughput_rps(on_null, start) for _ in range(tries))
-        # On a busy machine, the generator may have no CPU time during such a short load.
+        # On a busy machine, the generator may get no CPU time during such a short load.
         reached_rps = reached_rps or _throughput_rps(replace(on_null, duration_s=_LAST_TRY_S), start)
     if not reached_rps:
         raise TargetError("weir-engine serve null: found no responses, expected at least one", hint="weir doctor")

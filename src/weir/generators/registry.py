@@ -22,7 +22,7 @@ _LIST = (
         whole_seconds=("duration", "timeout"), has_whole_rate=True, version_arguments=("-v",),
         build_arguments=command_lines.build_wrk_arguments, count_threads=command_lines.count_wrk_threads,
     ),
-    # hey's -q limits each worker separately and skips late requests, and so makes no open load.
+    # hey's -q limits each worker separately and skips late requests, so hey makes no open load.
     Tool(
         name="hey", title="hey", install_hint="apt-get install hey",
         clock="from a request's creation, before connecting, to its response's end; only the first 1,000,000 responses",
@@ -62,7 +62,7 @@ _LIST = (
         build_variables=lambda plan: {"GOMAXPROCS": f"{plan.threads}"},
         report_file=scripts.K6_REPORT,
     ),
-    # h2load's --rps limits each connection separately and so makes no open load.
+    # h2load's --rps limits each connection separately, so h2load makes no open load.
     Tool(
         name="h2load", title="h2load", install_hint="apt-get install nghttp2-client",
         clock="from the submission of a request to the end of its response; only recent versions report percentiles",

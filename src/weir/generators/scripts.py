@@ -32,7 +32,7 @@ _JMETER_NOT_SAVED = (
     "url",
     "idle_time",
 )
-"""Columns of JMeter's samples that weir does not read. JMeter leaves out these columns, because writing costs time."""
+"""Columns of JMeter's samples that weir does not read. JMeter leaves them out, because writing costs time."""
 
 
 def _fill_template(name: str, values: Mapping[str, str]) -> str:
@@ -123,7 +123,7 @@ def _element(name: str, kind: str, properties: Mapping[str, str]) -> str:
 
 
 def build_jmeter_variables(_: LoadPlan | None = None) -> dict[str, str]:
-    """Returns environment variables that make JMeter use a JDK that JMeter supports."""
+    """Returns environment variables for JMeter, with a JDK that JMeter supports."""
     java = build_base_environment([JAVA])
     return {name: java[name] for name in ("PATH", "JAVA_HOME") if name in java}
 
@@ -135,7 +135,7 @@ def build_locust_arguments(plan: LoadPlan, folder: Path) -> list[str]:
     """Writes a locustfile with Locust's faster client (FastHttpUser), and returns Locust's arguments. All users start
     within the first second. A response with a status of 400 or more is a failure."""
     request, users, url = plan.request, f"{plan.load.connections}", urlsplit(plan.request.target)
-    # Locust's pool keeps a connection open unless the request says "close".
+    # Locust's pool keeps a connection open unless the request has "close".
     closing = {} if plan.keep_alive else {"Connection": "close"}
     values = {
         "stats": repr(LOCUST_STATS),
@@ -154,5 +154,5 @@ def build_locust_arguments(plan: LoadPlan, folder: Path) -> list[str]:
 
 
 def add_locust_failures(result: ReportedResult, folder: Path) -> ReportedResult:
-    """Adds the number of failures of each kind to the result, from a separate table that Locust writes."""
+    """Adds the number of failures of each kind to the result, from a separate table of Locust."""
     return replace(result, errors=read_locust_failures((folder / _LOCUST_FAILURES).read_text()))

@@ -1,4 +1,4 @@
-"""Measures points in addition to the study's points: near each load at which a stack and the baseline cross."""
+"""Measures points beyond the study's points: near each load where a stack's curve crosses the baseline's."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -29,8 +29,8 @@ def restore_further_cells(
 def refine_crossings(
     run: RunContext, cells: Sequence[PlannedCell], writer: RunWriter, run_cells: Callable[[Sequence[PlannedCell]], None]
 ) -> None:
-    """Measures further points until every crossing is precise enough, or the run has `most_points` further points.
-    `cells` are the study's own cells, already measured. `run_cells` measures all blocks of the given cells."""
+    """Measures further points until every crossing is precise, or until the run has `most_points` further points.
+    `cells` are the study's own cells, already measured. `run_cells` measures all blocks of some cells."""
     study, stack_cpus = run.study, len(writer.info.placement.stack)
     # This import is slow, and only runs with further points need it.
     from weir.findings.run_findings import wanted_points_in
@@ -47,7 +47,7 @@ def refine_crossings(
             found = select_cells(at_point, workload=point.workload, coordinates=point.coordinates, labels=point.labels)
             known = [replace(one.cell, id=0) for one in (*measured, *new)]
             new += [one for one in found if replace(one.cell, id=0) not in known]
-            run.observer.on_step(f"a further point at {point.place:g}: {' and '.join(point.labels)} cross near there")
+            run.observer.on_step(f"a further point at {point.place:g}: {' and '.join(point.labels)} cross here")
         if not new:
             return
         new = number_cells(new, 1 + max(cell.id for cell in writer.cells))

@@ -27,7 +27,7 @@ from weir.stacks.readiness import send_request
 from weir.study.study import PlannedCell, Study
 
 _ASKED = 3
-"""Number of equal requests to each side before the load. If a side's responses differ, weir compares no bodies."""
+"""Number of equal requests to each side before the load. weir compares bodies only if a side's responses are equal."""
 _SHOWN = 60
 """Maximum number of a body's characters in a message."""
 _WARMUP_INTERVAL_S = 0.25
@@ -35,8 +35,8 @@ _MIN_WARMUP_S = 1.0
 _MAX_WARMUP_S = 10.0
 _STEADY_INTERVALS = 4
 _STEADY = 0.05
-"""Maximum relative rise of a warm server's throughput from one group of `_STEADY_INTERVALS` intervals to the next. A fall
-is noise: a warm-up makes a server faster."""
+"""Maximum relative rise of a warm server's throughput between two groups of `_STEADY_INTERVALS` intervals. A fall is
+noise, because a warm-up makes a server faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class SideAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SideCheck:
-    """One side's response, start time and warm-up, in seconds, and its problems."""
+    """A side's response, start time and warm-up (both in seconds), and problems."""
 
     answer: SideAnswer
     ready_s: float | None
@@ -67,7 +67,7 @@ class SideCheck:
     throughput_rps: float
     """Throughput of the warm-up, in responses per second."""
     problems: tuple[str, ...]
-    """Sentences about problems when weir stopped the side's processes."""
+    """Sentences about problems at the stop of the side's processes."""
 
 
 def check_sides(
@@ -120,7 +120,7 @@ def _ask(planned: PlannedCell, request: Request) -> SideAnswer:
 
 
 def find_difference(answers: Sequence[SideAnswer]) -> str | None:
-    """Returns a sentence about the first difference between the sides' responses; None if their responses are equal."""
+    """Returns a sentence about the first difference between the sides' responses. None: all responses are equal."""
     first, *others = answers
     for other in others:
         if other.status != first.status:
@@ -142,8 +142,8 @@ def show_body(body: bytes) -> str:
 def _warm_up(
     planned: PlannedCell, request: Request, cpus: tuple[int, ...], wanted_s: float | None
 ) -> tuple[float, float]:
-    """Loads a side for `wanted_s` seconds; None: until its throughput is steady, for 1 s to 10 s. Returns the duration
-    and the throughput. Raises TargetError without a response."""
+    """Loads a side for `wanted_s` seconds. None: loads until the throughput is steady, for 1 s to 10 s. Returns
+    duration and throughput. Raises TargetError without a response."""
     title = planned.name
     length_s = _MAX_WARMUP_S if wanted_s is None else wanted_s
     plan = planned.plan(request, targets=(), duration_s=length_s, interval_s=_WARMUP_INTERVAL_S, cpus=cpus)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def find_time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]:
-    """Returns a list with one sentence if the time budget is shorter than one block, otherwise an empty list."""
+    """Returns a sentence in a list if the time budget is shorter than one block, otherwise an empty list."""
     budget_s, block_s = study.file.method.budget_s, sum(planned.trial_s for planned in cells)
     if budget_s is None or budget_s >= block_s:
         return []
@@ -47,10 +47,10 @@ def run_blocks(
     earlier: Sequence[Trial],
     generator_limit_rps: Callable[[PlannedCell], float | None],
 ) -> None:
-    """Runs the missing trials, block by block, and records why the run ends. A block has one trial of each cell.
-    `prepare_stack` returns the built stack of a cell; the first call for a stack builds and checks the stack.
-    `generator_limit_rps` returns the generator's throughput on a null server with the load of a cell."""
-    # Imported now, because this slow import would disturb the first load.
+    """Runs the missing trials block by block, and records why the run ends. A block has one trial of each cell.
+    `prepare_stack` returns a cell's built stack, and builds and checks a stack at its first call. `generator_limit_rps`
+    returns the generator's throughput on a null server with a cell's load."""
+    # Imported here, because this slow import would disturb the first load.
     importlib.import_module("weir.stats.steady")
     method, rule = run.study.file.method, _StoppingRule(run, writer, cells, earlier)
     done = rule.done
@@ -101,7 +101,7 @@ class _StoppingRule:
         self._cells = len(cells)
         self._block_s = sum(planned.trial_s for planned in cells)
         by_id = {planned.cell.id: planned.trial_s for planned in cells}
-        # Planned durations of all trials so far, and of the accepted ones.
+        # Planned durations: of all trials so far, and of the accepted trials.
         self._planned_s = sum(by_id[trial.cell.id] for trial in earlier)
         self.done = CompletedTrials()
         for trial in earlier:
@@ -119,14 +119,14 @@ class _StoppingRule:
         return max(0.0, planned_s) * self._spent_s / self._planned_s
 
     def record_trial(self, length_s: float, planned: PlannedCell, *, is_done: bool) -> None:
-        """Counts a finished trial that took `length_s` seconds. `is_done` is False if the trial must run again."""
+        """Counts a finished trial of `length_s` seconds. `is_done`: False if the trial must run again."""
         self._planned_s += planned.trial_s
         self._done_s += planned.trial_s if is_done else 0.0
         self._spent_s += length_s
         self._trials += 1
 
     def should_start_block(self, block: int) -> bool:
-        """Returns whether block number `block` starts. If the block does not start, sets `stop` to the reason."""
+        """Returns whether block number `block` may start. If not, sets `stop` to the reason."""
         width = self._method.width
         precisions = self._precisions(width) if block > 1 and width is not None else []
         measured = {cell_id for cell_id, _ in self.done.accepted}
@@ -149,7 +149,7 @@ class _StoppingRule:
         if precisions and self.stop is None and width is not None:
             state = describe_wide_intervals(precisions, width)
             if is_narrow(precisions, width):
-                state = f"every interval is narrow enough, but the study asks for {self._method.blocks} blocks"
+                state = f"every interval is narrow enough, but the study requires {self._method.blocks} blocks"
             self._observer.on_step(f"after block {block - 1}: {state}")
         elif self.stop is not None and self.stop.rule != "blocks":
             self._observer.on_step(f"no more blocks: {self.stop.text}")

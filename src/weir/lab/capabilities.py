@@ -15,8 +15,8 @@ _HINT = "weir doctor shows what this machine allows"
 
 
 def resolve_placement(placement: Placement, able: Capabilities, *, fallback: bool) -> Placement:
-    """Returns the placement. With `fallback`, omits network features that this machine does not support; otherwise,
-    raises UsageError for such a feature. Raises UsageError if this machine does not support the limits."""
+    """Returns the placement without unsupported network features if `fallback` is true. Otherwise raises UsageError for
+    an unsupported feature. Always raises UsageError if this machine does not support the limits."""
     if placement.limits and not able.limits.possible:
         why = f"weir cannot set limits on this machine: {able.limits.detail}"
         raise UsageError(f"cpus.quota, cpus.memory: found limits, expected none: {why}", hint=_HINT)
@@ -45,8 +45,8 @@ def _degrade(placement: Placement, key: str, missing: str, fallback: bool, netwo
 
 
 def validate_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack], services: Collection[str]) -> None:
-    """Raises UsageError if a tier with a limit has no process, or if clients cannot reach a stack. `services` are the
-    names of the services that the study's workloads need."""
+    """Raises UsageError if a tier with a limit has no process, or if clients cannot reach a stack. `services`: names of
+    the services for the study's workloads."""
     of_study = {stack.label: stack for stack in stacks}.values()
     started = [stack for stack in of_study if isinstance(stack, Stack)]
     tiers = sorted({tier for stack in started for tier in (stack.manifest.root_tier, *_list_services(stack, services))})

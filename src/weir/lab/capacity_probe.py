@@ -30,13 +30,13 @@ from weir.stats import Attempt, Goal, Knee, SearchResult, search_capacity, searc
 from weir.study.file import Cpus
 
 _PROBE_S = 2.0
-"""Duration of the closed loop whose throughput determines the range of searched rates."""
+"""Duration of the closed loop before the search. Its throughput determines the range of rates."""
 _ABOVE_PROBE = 1.25
 """First upper bound of the searched rates, as a multiple of the closed loop's throughput."""
 _BELOW_MOST = 1_000.0
-"""The lowest rate of the search is the highest rate divided by this number."""
+"""Highest rate ÷ lowest rate of the search."""
 _RAISES = 3
-"""Maximum number of times that the highest rate doubles while the server meets the objective."""
+"""Maximum number of doublings of the highest rate. The rate doubles while the server meets the objective."""
 _REST_S = 30.0
 """Maximum time for a server to recover from a load."""
 _MIN_PROBED_RPS = 1.0
@@ -56,11 +56,11 @@ class Target:
     is_fresh: bool
     """Whether each search has a new process of the server."""
     start: Callable[[], AbstractContextManager[RunLoad]]
-    """Returns a context manager for a server that is ready for loads. `with` yields a function that runs a load."""
+    """Returns a context manager for a ready server. `with` yields a function that runs a load."""
 
 
 def external_target(plan: LoadPlan) -> Target:
-    """Returns a target for a running server. Each attempt uses the request and options of `plan`, and its own load."""
+    """Returns a target for a running server. Each attempt has its own load; `plan` has the request and options."""
     return Target(plan.title, False, lambda: nullcontext(_make_load_runner(plan)))
 
 
@@ -129,9 +129,9 @@ class CapacityMeasurement:
 
 
 def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[Attempt], None]) -> CapacityMeasurement:
-    """Searches once for a server's capacity. The search begins below a rate slightly above the throughput of a closed
-    loop with one user per connection. If the server meets the objective at this rate, weir doubles the rate. Raises
-    TargetError if the server is unreachable or does not recover from a load."""
+    """Searches once for a server's capacity. The search starts just above the throughput of a closed loop with one user
+    per connection. If the server meets the objective there, weir doubles the rate. Raises TargetError if the server is
+    unreachable or does not recover from a load."""
     ends: dict[float, LoadEnd] = {}
     with target.start() as run_load:
         probed = run_load(ClosedLoad(wanted.connections), _PROBE_S).summary.throughput_rps
@@ -152,10 +152,10 @@ def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[
                 break
             most *= 2
             again = search_capacity(measure, wanted.goal, least=most / 2, most=most)
-            # A rate that met the objective before may fail now; it stays a bound.
+            # An earlier attempt at this rate met the objective, so the rate stays the lower bound.
             found = replace(again, lower=again.lower or found.lower, attempts=(*found.attempts, *again.attempts))
     at_bounds = [ends[rate] for rate in (found.lower, found.upper) if rate is not None]
-    # Other reasons do not matter, because the search itself counts late and missing responses.
+    # Other reasons do not matter: the search itself counts late and missing responses.
     verdicts = [end.summary.verdict for end in at_bounds]
     reasons_by_kind = [pair for verdict in verdicts for pair in zip(verdict.kinds, verdict.reasons, strict=False)]
     reasons = tuple(dict.fromkeys(text for kind, text in reasons_by_kind if kind in _GENERATOR_REASONS))
@@ -168,7 +168,7 @@ def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[
 
 
 def find_knee(target: Target, *, most_users: int, length_s: float, on_attempt: Callable[[int, float], None]) -> Knee:
-    """Searches once for the knee, with closed loops of various sizes. Raises TargetError if no server responds."""
+    """Searches once for the knee, with closed loops of several sizes. Raises TargetError if no server responds."""
     with target.start() as run_load:
 
         def measure(users: int) -> float:
@@ -188,7 +188,7 @@ def _make_load_runner(plan: LoadPlan) -> RunLoad:
 
 
 def _wait_for_rest(run_load: RunLoad, condition: Condition) -> None:
-    """Sends single requests until a request meets the objective. Raises TargetError if this takes too long."""
+    """Sends single requests until one meets the objective. Raises TargetError if this takes too long."""
     until = time.monotonic() + _REST_S
     while True:
         end = run_load(ClosedLoad(1, requests_per_user=1), _REST_S)

@@ -27,7 +27,7 @@ from weir.study.study import PlannedCell
 LOAD_S = 3.0
 """Duration of the load with all workloads at once."""
 _CONNECTIONS = 4
-"""Number of connections of each workload. The load keeps the stack busy during checks; weir does not measure it."""
+"""Number of connections of each workload. The load only keeps the stack busy during checks."""
 ANSWER_S = 20.0
 """Timeout of a response."""
 
@@ -57,8 +57,8 @@ def build_check_cells(stack: Stack, placement: Placement) -> list[PlannedCell]:
 def check_stack(
     host: Host, services: Services, built: BuiltStack, placement: Placement, *, seed: int
 ) -> ConformanceResult:
-    """Starts a stack, checks its responses, loads it, and stops it. `seed` determines the requests' inputs. Raises
-    WrongAnswerError for a wrong response, TargetError for any other failure. The error's message names the log."""
+    """Starts a stack, checks its responses, loads it, and stops it. `seed` determines the inputs of the requests.
+    Raises WrongAnswerError for a wrong response, TargetError for any other failure. The message names the log."""
     cells = build_check_cells(built.stack, placement)
     # The stack starts only once, with the services of all workloads.
     first = replace(cells[0], services={name: needed for planned in cells for name, needed in planned.services.items()})
@@ -70,7 +70,7 @@ def check_stack(
         ) as (needed, running),
         ThreadPoolExecutor(len(cells)) as pool,
     ):
-        # A JVM loads classes at the first request of each kind, so each workload is checked alone before the load.
+        # A JVM loads classes at the first request of each kind. So each workload has a check before the common load.
         failed = [error for planned in cells[1:] if (error := _find_wrong_answer(planned, running, seed))]
         load = partial(_load_workload, running=running, placement=placement, seed=seed)
         loads = [] if failed else list(pool.map(load, cells))
@@ -116,7 +116,7 @@ class _FirstFailures(LoadObserver):
 
 
 def _load_workload(planned: PlannedCell, running: RunningStack, placement: Placement, seed: int) -> _WorkloadResult:
-    """Loads a stack with one workload, and sends requests of its own during the load. Checks every response."""
+    """Loads a stack with one workload, and also sends single requests during the load. Checks every response."""
     workload, inputs = planned.workload, random.Random(f"{seed}/{planned.workload.id}")
     path = planned.stack.find_path(workload.id)
     request = workload.draw(running.base_url, inputs, path=path)
@@ -124,10 +124,10 @@ def _load_workload(planned: PlannedCell, running: RunningStack, placement: Place
     plan = planned.plan(base, targets=(), duration_s=LOAD_S, interval_s=0.1, cpus=placement.load)
     plan = replace(plan, expected_status=None, scenario={"requests": [workload.step(request, path=path)]})
     compared, failures = 0, _FirstFailures()
-    # The load waits for its last response, so that a slow response counts, too.
+    # The load waits for the last response, so that a slow response counts, too.
     with EngineLoad(plan.answered_to_the_end(), failures) as load:
         try:
-            # Many comparisons under load find responses that are wrong only sometimes.
+            # Some responses are wrong only sometimes. Many comparisons under load find such a response.
             while compared == 0 or not load.wait(0):
                 check_answers(workload, running.base_url, inputs, path=path, timeout_s=ANSWER_S, times=1)
                 compared += 1

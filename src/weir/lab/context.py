@@ -1,4 +1,4 @@
-"""Contexts that the parts of a run share: one for the run, and one for each trial."""
+"""Two contexts: one for a run, and one for each trial."""
 
 import random
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _LONG_TRIAL_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """One run of a study: the folder, the machines and the observers of the run."""
+    """A run of a study: the run's folder, machines and observers."""
 
     study: Study
     folder: Path
@@ -47,7 +47,7 @@ class TrialContext:
     trial_id: int
     """Id of the trial's row in the run file."""
     inputs: random.Random
-    """Generates random inputs for the checks' requests. The load's request is the same in every trial."""
+    """Generates random inputs for the requests of checks. The load's request is the same in every trial."""
     generator_limit_rps: float | None
     """Throughput of the generator on a null server with the load of this cell; None if unknown."""
     phases_s: dict[str, float] = field(default_factory=dict)
@@ -81,10 +81,10 @@ class TrialContext:
 
     @property
     def interval_s(self) -> float:
-        """Length of an interval: 0.1 s in short trials for more detail, 1 s in long trials for a smaller run file."""
+        """Length of an interval: 0.1 s in short trials for more detail, 1 s in long trials for a small run file."""
         return 0.1 if self.planned.duration_s <= _LONG_TRIAL_S else 1.0
 
     @property
     def failures(self) -> Failures:
-        """Effect of failed requests on the trial; always `measure` for a load that ends with its first failure."""
+        """Effect of failed requests on the trial. Always `measure` for a load that ends with the first failure."""
         return "measure" if self.planned.load.until_first_failure else self.method.failures

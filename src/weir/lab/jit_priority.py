@@ -27,8 +27,8 @@ def can_raise_priority() -> bool:
 
 @contextmanager
 def prioritize_jit_threads(pids: Iterable[int]) -> Iterator[None]:
-    """Context manager: raises the priority of the compiler threads of processes and their descendants. If weir may not
-    raise priorities (`can_raise_priority`), nothing changes, and a stack takes longer to warm up."""
+    """Context manager: raises the priority of the compiler threads of processes and their descendants. Does nothing
+    without the right to do so (`can_raise_priority`); a stack then takes longer to warm up."""
     known = list(pids)
     # A thread may have ended, or weir lacks the right.
     for thread, _ in _find_jit_threads(known):

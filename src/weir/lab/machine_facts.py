@@ -10,7 +10,7 @@ from weir.lab.jit_priority import can_raise_priority
 
 
 def describe_environment() -> dict[str, Any]:
-    """Returns the facts of `describe_machine`, the C library, and whether JVM compilers get priority during warm-up."""
+    """Returns the facts of `describe_machine`, the C library, and whether JVM compilers get priority in warm-ups."""
     return {**describe_machine(), "libc": " ".join(platform.libc_ver()), "compilers_first": can_raise_priority()}
 
 

@@ -39,14 +39,14 @@ class Measurement:
     recorder: Recorder
     """Recorder with the start time of the load and the samples of the server."""
     reported_result: ReportedResult | None
-    """Figures in an external generator's report, each with its rounding; None for weir's engine."""
+    """Figures and rounding in an external generator's report; None for weir's engine."""
     tap: TrialCapture
     after: PostLoadCheck
     stack_ended: str | None
     """How the stack ended during the load; None if the stack still runs."""
     service_ended: str | None
     cut_short_s: float | None
-    """Duration of the load if a process other than weir ended the generator; otherwise None."""
+    """Duration of a load that a process other than weir ended; None otherwise."""
 
 
 def warm_up(trial: TrialContext, running: RunningStack) -> None:
@@ -65,7 +65,7 @@ def warm_up(trial: TrialContext, running: RunningStack) -> None:
             ):
                 verdict = load.result().summary.verdict
             if LOST_AGENT in verdict.kinds:
-                # The stack is not warm, and the remaining agents would produce another load than in other trials.
+                # The stack is not warm, and the remaining agents would make another load than in other trials.
                 raise GeneratorError(verdict.reasons[verdict.kinds.index(LOST_AGENT)])
     with timed(trial.phases_s, "pause"):
         skip.wait(method.pause_s)
@@ -74,8 +74,8 @@ def warm_up(trial: TrialContext, running: RunningStack) -> None:
 
 def measure(trial: TrialContext, running: RunningStack, services: RunningServices) -> Measurement:
     """Runs the measured load, samples the stack's processes, and checks the stack afterwards. Raises TrialSkippedError
-    if a viewer skips the trial. Raises TargetError if the generator failed because the stack or a service ended, and
-    GeneratorError if the generator failed for another reason."""
+    if a viewer skips the trial. If the generator failed, raises TargetError after the end of the stack or a service,
+    otherwise GeneratorError."""
     run, planned, phases_s = trial.run, trial.planned, trial.phases_s
     names = [*trial.stack_processes, *services.names]
     recorder, stop = Recorder(trial.writer, trial.trial_id), StopSwitch()
@@ -103,14 +103,14 @@ def measure(trial: TrialContext, running: RunningStack, services: RunningService
         end = wait_for_end(load, hosts, names)
     run.controls.skip.check()
     phases_s["observe"] -= phases_s["load"]
-    # With the last sample, the host has reported every process that ended before.
+    # With the last sample, the host has reported every earlier end of a process.
     stack_ended, service = _stack_end(trial, running), find_exit(hosts, services.names)
     if stack_ended is not None:
         trial.writer.add_event(trial.trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, stack_ended))
     has_ended = stack_ended is not None or service is not None
     is_cut_short = end.stopped in ("signal", "input") and not (watch.ended_with is not None or has_ended)
     after = PostLoadCheck()
-    # The services counted the requests of a lost agent, but the load's figures lack them.
+    # The services counted a lost agent's requests, but the load's figures do not include them.
     if not has_ended and LOST_AGENT not in end.summary.verdict.kinds:
         with timed(phases_s, "after"):
             after = check_after_load(trial, running, services, before, end.summary)
@@ -137,7 +137,7 @@ def _plan(trial: TrialContext, running: RunningStack, duration_s: float) -> Load
 
 
 def _watch_for_steady_state(trial: TrialContext, stop: StopSwitch) -> SteadyWatch:
-    """Returns an observer that stores the intervals of a load. The observer ends a steady load before its extension."""
+    """Returns an observer that stores a load's intervals, and that ends a steady load before the extension."""
     planned, load = trial.planned, trial.planned.cell.load
     is_constant = can_be_steady(load, planned.duration_s, trial.interval_s) and not planned.load.ends_by_itself
     can_judge = trial.generator == WEIR and is_constant
@@ -149,13 +149,13 @@ def _window(trial: TrialContext, watch: SteadyWatch, end: LoadEnd, *, has_ended:
     if has_ended:
         why = "the server ended during the load"
     elif trial.planned.script:
-        why = "the script of another tool decides the load"
+        why = "another tool's script determines the load"
     elif trial.generator != WEIR:
         why = "a generator other than weir's reports no intervals"
     elif not watch.can_judge:
         why = "the load changes or ends by itself, or is too short to judge"
     elif watch.ended_with is not None:
-        # A new judgement, with the intervals until the engine stopped, could call the load unsteady after its end.
+        # A new judgement would include intervals after the decision, and could call the load unsteady.
         return replace(watch.ended_with, end_s=watch.intervals[-1].end_s)
     else:
         return find_window(watch.intervals, asked_s=watch.asked_s, level_from_s=watch.level_from_s)

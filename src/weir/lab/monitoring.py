@@ -14,7 +14,7 @@ from weir.stacks.unmanaged import ExternalStack
 
 
 def wait_for_end(load: LoadHandle, hosts: Collection[Host], names: Collection[str]) -> LoadEnd:
-    """Waits for the end of a load and returns its result. Raises TargetError if a server ended and no result exists."""
+    """Returns the result of a load after its end. Raises TargetError if a server ended and there is no result."""
     try:
         return load.result()
     except GeneratorError:
@@ -26,7 +26,7 @@ def wait_for_end(load: LoadHandle, hosts: Collection[Host], names: Collection[st
 
 @contextmanager
 def timed(phases_s: dict[str, float], phase: str) -> Iterator[None]:
-    """Context manager: stores the duration of the `with` block, in seconds, under the name `phase` in `phases_s`."""
+    """Context manager: stores the duration of the `with` block, in seconds, as `phases_s[phase]`."""
     started = time.monotonic()
     try:
         yield
@@ -43,7 +43,7 @@ def sample_stack(
     try:
         return Watch(stack.pids, take_sample)
     except UsageError as error:
-        # The server has failed, not the user: the processes existed at the start of the study.
+        # The server has failed, and not the user: the processes existed at the start of the study.
         raise TargetError(error.message, hint=error.hint) from None
 
 
@@ -63,7 +63,7 @@ def sample_host(host: Host, take_sample: Callable[[Sample], None]) -> Iterator[N
 
 @contextmanager
 def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: LoadHandle) -> Iterator[None]:
-    """Context manager: ends the load, which is then useless, if a process in `names` or a host ends in the block."""
+    """Context manager: ends the load if a process in `names` or a host ends in the block."""
     for host in hosts:
         host.on_exit, host.on_gone = lambda _: load.stop(), load.stop
     try:

@@ -24,7 +24,7 @@ class TrialSkippedError(Exception):
 
 
 class SkipControl:
-    """Control that ends the current trial. The run file keeps the trial as rejected; the run may retry the trial."""
+    """Ends the current trial at a viewer's request. The run file has the trial as rejected; the run may retry it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class SkipControl:
 
     @property
     def is_requested(self) -> bool:
-        """Whether a viewer has skipped the current trial (between trials: the last trial)."""
+        """Whether a viewer has skipped the current trial, or between trials the last one."""
         return self._requested.is_set()
 
     def request(self) -> bool:
@@ -48,7 +48,7 @@ class SkipControl:
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Context manager: allows viewers to skip the trial that runs in the `with` block."""
+        """Context manager: viewers may skip the trial in the `with` block."""
         with self._lock:
             self._switch = StopSwitch()
             self._requested.clear()
@@ -59,7 +59,7 @@ class SkipControl:
                 self._switch = None
 
     def stops(self, load: LoadHandle) -> AbstractContextManager[None]:
-        """Returns a context manager that ends `load` when a viewer skips the trial, or has already done so."""
+        """Returns a context manager that ends `load` when a viewer skips the trial, or if it is already skipped."""
         assert self._switch is not None
         return self._switch.connected(load)
 
@@ -91,8 +91,8 @@ class ExtraBlocks:
             return True
 
     def close(self, blocks: int) -> bool:
-        """Refuses all later requests if viewers have requested exactly `blocks` blocks. Returns False if viewers have
-        requested another number; requests then remain possible."""
+        """Refuses all later requests if the number of requested blocks is `blocks`. For another number, returns False,
+        and requests remain possible."""
         with self._lock:
             self._is_over = self.blocks == blocks
             return self._is_over
@@ -100,7 +100,7 @@ class ExtraBlocks:
 
 @dataclass(frozen=True, slots=True)
 class RunControls:
-    """Controls with which a viewer influences a run."""
+    """Controls for the viewers of a run."""
 
     skip: SkipControl = field(default_factory=SkipControl)
     extra_blocks: ExtraBlocks = field(default_factory=ExtraBlocks)
@@ -108,7 +108,7 @@ class RunControls:
 
 @dataclass(frozen=True, slots=True)
 class TrialStart:
-    """Facts about a trial at its start."""
+    """Facts about a trial that starts."""
 
     number: int
     """Number of the trial in the run, from 1."""
@@ -121,22 +121,22 @@ class TrialStart:
 
 
 class RunObserver(LoadObserver):
-    """Observer of one run: receives its progress, and the records of each trial's measured load."""
+    """Observer of one run: receives the run's progress, and the records of each measured load."""
 
     def on_step(self, text: str) -> None:
-        """Called when the run does something between trials, such as a build or a check; `text` describes this step."""
+        """Called before a step between trials, such as a build or a check. `text` describes the step."""
 
     def on_trial_start(self, trial: TrialStart) -> None:
         """Called when a trial begins."""
 
     def on_logs(self, files: Mapping[str, Path]) -> None:
-        """Called with a dict from process name to the trial's log file. Each file appears when its process starts."""
+        """Called with a dict from process name to the trial's log file. A file appears when its process starts."""
 
     def on_trial_end(self, planned: PlannedCell, result: TrialResult) -> None:
         """Called when a trial has ended."""
 
     def on_answer(self, blocks: int, labels: Sequence[str]) -> None:
-        """Called after `blocks` blocks, if the trials so far allow an interim answer about the stacks `labels`."""
+        """Called after `blocks` blocks with an interim answer about the stacks `labels`."""
 
 
 class RunObservers(LoadObservers, RunObserver):

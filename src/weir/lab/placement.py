@@ -12,7 +12,7 @@ from weir.study.file import CpuRequest, Cpus, parse_size
 from weir.study.file import Network as NetworkTable
 
 _ROLES = ("stack", "services", "load", "control")
-"""Roles in the order in which they get CPUs. The stack gets the last CPUs, because CPU 0 handles most interrupts."""
+"""Roles in the order of their CPUs. The stack gets the last CPUs, because CPU 0 handles most interrupts."""
 _WORDS = {"stack": "the stack", "services": "the services", "load": "the generator", "control": "weir's control"}
 
 
@@ -24,7 +24,7 @@ def place(
     stack_cpus: int | None = None,
     available: Sequence[int] | None = None,
 ) -> Placement:
-    """Assigns CPUs to roles. Raises UsageError if a CPU is not available, or there are too few CPUs.
+    """Assigns CPUs to roles. Raises UsageError if a CPU is not available, or if there are too few CPUs.
 
     Roles with listed CPUs come first, then roles with a count. `auto` roles divide the remaining CPUs: one for control,
     the others equally, with the stack first. If no CPU remains, control shares the generator's CPUs, because control
@@ -61,7 +61,7 @@ def place(
 
 
 def use_all_cpus(placement: Placement | None = None) -> Placement:
-    """Returns a placement without a measurement: every role uses all CPUs of `placement` (None: all usable CPUs)."""
+    """Returns a placement for work without a measurement. Every role gets all CPUs of `placement` (None: all CPUs)."""
     placement = placement or place(Cpus())
     usable = tuple(sorted({cpu for role in _ROLES for cpu in getattr(placement, role)}))
     return replace(placement, load=usable[:1], stack=usable, services=usable, control=usable, shared=())
@@ -85,11 +85,11 @@ def _take_listed(role: str, wish: list[int], usable: Sequence[int]) -> tuple[int
 
 
 def _share_rest(roles: Sequence[str], free: int) -> dict[str, int]:
-    """Divides `free` CPUs among the `auto` roles; the first roles get more. A role that must share CPUs gets 0."""
+    """Divides `free` CPUs among the `auto` roles; the first roles get more. A role with 0 must share CPUs."""
     for_control = 1 if "control" in roles and free >= len(roles) else 0
     others = [role for role in roles if role != "control"]
     if len(others) > free:
-        # The services share the stack's CPUs rather than take the generator's last one.
+        # The services share the stack's CPUs. Otherwise they would take the generator's last CPU.
         others = [role for role in others if role != "services"][:free]
     counts = {"control": for_control} if "control" in roles else {}
     if others:
@@ -116,7 +116,7 @@ def _build_network(table: NetworkTable | None) -> Network | None:
 
 
 def _note_shared_cpus(placement: Placement) -> Placement:
-    """Returns the placement with sentences about shared CPUs, and about TCP work on another role's CPUs."""
+    """Returns the placement with sentences about shared CPUs, and about one role's TCP work on another role's CPUs."""
     cpus = {role: set(getattr(placement, role)) for role in _ROLES}
     notes = []
     for one, other in combinations(("load", "stack", "services"), 2):

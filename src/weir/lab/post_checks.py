@@ -31,12 +31,12 @@ class PostLoadCheck:
 def check_after_load(
     trial: TrialContext, running: RunningStack, services: RunningServices, before: Readings, load: LoadSummary
 ) -> PostLoadCheck:
-    """Checks the stack and the services after a load; all of them must still run. `before` contains the readings of the
-    services right before the load. `load` is the summary of the whole load."""
+    """Checks the stack and the services after a load; all must still run. `before`: the services' readings right before
+    the load. `load`: the summary of the whole load."""
     stack, workload, timeout_s = trial.planned.stack, trial.planned.workload, trial.planned.load.timeout_s
     check, path = PostLoadCheck(), stack.find_path(workload.id)
     try:
-        # Reads the counters first, because the checks below cause further work of the services.
+        # Reads the counters first, because the checks below add to the services' work.
         work = services.work_since(before, load)
         check.work = tuple(replace(one, rows_differ=workload.work.rows_differ) for one in work)
         check.unexpected_work = tuple(find_unexpected_work(workload.work, check.work))
@@ -51,7 +51,7 @@ def check_after_load(
 
 def find_unexpected_work(expected: Work, work: Sequence[ServiceWork]) -> list[str]:
     """Returns sentences about differences between the services' work and the workload's expectation. Ignores
-    differences that requests at the start or end of the load can explain."""
+    differences within the requests at the start and end of the load."""
     if not any(one.requests for one in work):
         return []
     found = [one.note for one in work if one.note]

@@ -8,7 +8,7 @@ from weir.study.block_order import HeadStart, order_block
 from weir.study.study import PlannedCell
 
 Slot = tuple[int, int, PlannedCell]
-"""Block number, position in the block, and cell of a trial."""
+"""A trial: block number, position in the block, and cell."""
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class CompletedTrials:
             self.accepted.add((cell_id, block))
 
     def has_block(self, block: int) -> bool:
-        """Returns whether any trial of a block has finished."""
+        """Returns whether a trial of a block has finished."""
         return any(of == block for _, of in (*self.accepted, *self.rejected))
 
 
@@ -84,7 +84,7 @@ def schedule(
 
 
 def _list_missing(blocks: Sequence[tuple[int, list[PlannedCell]]], done: CompletedTrials, tries: range) -> list[Slot]:
-    """Returns the trials of these blocks that were not accepted, and whose number of rejections is in `tries`."""
+    """Returns the trials of these blocks without an accepted result, if their number of rejections is in `tries`."""
     return [
         (block, position, planned)
         for block, order in blocks

@@ -30,17 +30,17 @@ class ServiceProcess:
     name: str
     """Common name of the service, its process and its tier."""
     log: Path
-    """File for the output of the process. `is_log_there` tells on which machine the file is."""
+    """File for the output of the process, on the machine of `is_log_there`."""
     cpus: tuple[int, ...]
     """CPUs of the process; empty: all CPUs of the machine."""
     limits: Limits | None
     is_log_there: bool = False
-    """Whether `log` is on the machine `place`. If not, `log` is on this machine."""
+    """Whether `log` is on the machine `place` instead of this machine."""
 
     @classmethod
     def plan(cls, place: ServiceHost, name: str, placement: Placement, log: Path) -> "ServiceProcess":
-        """Returns the process of a service with its tier's limits and the services' CPUs (if none, the stack's CPUs).
-        On another machine, the process gets all CPUs, because a placement contains only CPUs of this machine."""
+        """Returns a service's process with the limits of its tier. The process gets the services' CPUs, or the stack's
+        if the services have none. On another machine it gets all CPUs: a placement has only CPUs of this machine."""
         cpus = placement.services or placement.stack if place.node is None else ()
         return cls(place, name, log, cpus, placement.limits.get(name))
 
@@ -68,8 +68,8 @@ class ServiceProcess:
                 self.place.host.stop(self.name, grace_s=_STOP_GRACE_S)
 
     def wait(self, connect: Callable[[], T]) -> T:
-        """Calls `connect` until the call raises no TargetError, and returns its result. Raises TargetError (with the
-        log's path) if the server ended or is not ready in time."""
+        """Calls `connect` until it raises no TargetError, and returns the result. Raises TargetError (with the log's
+        path) if the server ended, or is not ready in time."""
         deadline = time.monotonic() + _READY_S
         while True:
             ended = self.place.host.ended(self.name)
@@ -85,7 +85,7 @@ class ServiceProcess:
                 if time.monotonic() > deadline:
                     late = f"{self.name}: not ready within {_READY_S:g} s: {error.message}; log: {self.log}"
                     raise TargetError(late) from None
-            # A server does not report when it begins to listen.
+            # No event reports that a server listens, so weir tries again.
             time.sleep(_READY_PAUSE_S)
 
 
@@ -98,5 +98,5 @@ def probe_port(name: str, port: int, address: str = LOOPBACK) -> None:
 
 
 def build_environment() -> dict[str, str]:
-    """Returns a service's environment. The user's variables are absent, because they could change the service."""
+    """Returns a service's environment. Leaves out the user's variables, because they could change the service."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": "/nonexistent", "TZ": "UTC"}

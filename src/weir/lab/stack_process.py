@@ -1,5 +1,5 @@
-"""Starts, checks and stops a stack. The host starts the stack, and stops it with all its descendants. weir waits until
-the stack is ready and checks its responses. An external stack already runs, so weir only checks its responses."""
+"""Starts, checks and stops a stack. The host starts the stack, and stops it with all descendants. weir waits until the
+stack is ready, and checks its responses. For an external stack, weir only checks the responses."""
 
 import os
 import random
@@ -37,13 +37,13 @@ _FIRST_PORT = 10_000
 """The lowest port that weir chooses. Well-known services use lower ports."""
 _PORTS_TRIED = 100
 _SHOWN_LINES = 3
-"""Number of last lines of a log that an error shows."""
+"""Number of a log's last lines in an error."""
 CHECK_SPACE = "check the space left on the disk"
 APP = "app"
 """The host's name for the stack's first process. The second process is `app-2`."""
 
 Front = Callable[[Sequence[str]], AbstractContextManager[Sequence[str]]]
-"""Starts a proxy in front of a stack. Takes the URLs of the stack's processes, and yields the URLs for clients."""
+"""Starts a proxy in front of a stack. Takes the URLs of the stack's processes. Yields the URLs for clients."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class RunningStack:
     """A stack that is ready and has passed the check of its responses."""
 
     base_urls: tuple[str, ...]
-    """URLs for clients (scheme, host, port): one for each process, or one for the proxy in front of the processes."""
+    """URLs for clients (scheme, host, port): one for each process, or one for the proxy in front."""
     pids: tuple[int, ...]
     ready_s: float | None
     """Time until the last process was ready; None if weir did not start the processes."""
@@ -59,7 +59,7 @@ class RunningStack:
     runtime: str = ""
     """Version line of the first process's runtime, such as `Python 3.12.3`; empty if unknown."""
     ended: tuple[Ended, ...] = ()
-    """How the processes ended; empty while the stack runs."""
+    """The ends of the processes; empty while the stack runs."""
 
     @property
     def base_url(self) -> str:
@@ -67,9 +67,9 @@ class RunningStack:
 
 
 def find_free_port(wanted: int = 0) -> int:
-    """Returns a port that is free on all addresses of this machine: the wanted port; if 0, any port. Prefers ports
-    below the ephemeral range, because another process may take an ephemeral port before the server listens. Raises
-    TargetError if the wanted port is in use."""
+    """Returns a port that is free on all addresses of this machine: the wanted port, or for 0 any port. Prefers ports
+    below the ephemeral range, because other processes take ephemeral ports at any time. Raises TargetError if the
+    wanted port is in use."""
     if wanted:
         try:
             return _bind_port(wanted)
@@ -87,7 +87,7 @@ def find_free_port(wanted: int = 0) -> int:
 def _bind_port(port: int) -> int:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # On all addresses, because a port that is free on loopback may be in use on another address.
+        # Checks all addresses: a port that is free on loopback may be in use on another address.
         probe.bind(("", port))
         return int(probe.getsockname()[1])
 
@@ -130,7 +130,7 @@ def running_stack(
         yield _check_external(planned, planned.stack, inputs, check)
         return
     assert built is not None
-    # Only the endpoint for clients on other machines listens on the reachable address.
+    # Only a stack with clients on other machines listens on the reachable address.
     address = LOOPBACK if front is not None else placement.advertised_address or LOOPBACK
     known = {**fields, "host": address}
     started: dict[str, tuple[Started, str]] = {}
@@ -166,7 +166,7 @@ def _wait_until_all_ready(
     for (name, (process, base_url)), log in zip(started.items(), logs, strict=True):
         with _add_log_to_errors(stack, log):
             why_dead = partial(_explain_early_end, host, name)
-            # The user's own command is ready at its first response; weir checks the response's content later.
+            # A user's own command is ready at its first response. weir checks the content later.
             below = 600 if stack.in_place else 500
             try:
                 wait_until_ready(
@@ -185,7 +185,7 @@ def _wait_until_all_ready(
 
 
 def _explain_other_port(pid: int, base_url: str) -> tuple[str, str] | None:
-    """Returns a text about the ports on which a process listens, and a hint. None: it listens on `base_url`'s port."""
+    """Returns a text about the ports of a process, and a hint. None if the process listens on `base_url`'s port."""
     port, found = urlsplit(base_url).port, find_listening_ports(pid)
     if port in found:
         return None
@@ -196,9 +196,9 @@ def _explain_other_port(pid: int, base_url: str) -> tuple[str, str] | None:
 
 
 def find_exit_problems(ended: Ended) -> Iterator[str]:
-    """Yields a sentence if a server ignored SIGTERM, left processes behind, or left files outside its folder."""
+    """Yields a sentence if a server ignored SIGTERM, or left processes or files behind."""
     if ended.killed:
-        yield f"it ignored SIGTERM: weir killed it after {_STOP_GRACE_S:g} s; expected it to end itself"
+        yield f"it ignored SIGTERM: weir killed it after {_STOP_GRACE_S:g} s; expected an end on SIGTERM"
     if ended.left_behind:
         names = ", ".join(ended.left_behind)
         yield f"it ended and left processes behind: {names}; expected it to end them, too"
@@ -228,7 +228,7 @@ def _start(
         "python": sys.executable,
     }
     if network:
-        # In a network of its own, the stack can use every port, and only this machine can reach the stack.
+        # In a separate network, the stack can use every port, and only this machine can reach the stack.
         known["host"] = "0.0.0.0"
     tier = stack.manifest.root_tier
     limits = placement.limits.get(tier)
@@ -284,13 +284,13 @@ def _explain_early_end(host: Host, name: str) -> str | None:
 
 @contextmanager
 def _add_log_to_errors(stack: Stack, log: Path) -> Iterator[None]:
-    """Adds the stack's name and log path to a TargetError. If the stack is a user's command, adds the last lines."""
+    """Adds the stack's name and the log's path to a TargetError. For a user's command, adds the log's last lines."""
     try:
         yield
     except TargetError as error:
         text = f"{stack.title if stack.in_place else stack.label}: {error.message}"
         if not os.statvfs(log.parent).f_bavail:
-            # A full disk can end a server that writes its log. The server is not at fault, and retries would fail, too.
+            # A full disk can end a server that writes its log. The server is not the cause: a retry would fail, too.
             raise NotWrittenError(f"{text}; no space is left for the log {log}", hint=CHECK_SPACE) from None
         printed = log.read_text(errors="replace").strip()
         if not stack.in_place:

@@ -1,4 +1,4 @@
-"""Finds the part of a trial's load that counts: the steady part at its end; without a steady part, the whole load.
+"""Finds the part of a load that counts: the steady part at the end; without a steady part, the whole load.
 
 The ramp of the users is warm-up and never counts. weir starts a load that is longer than the study's duration. If the
 load is steady at the end of this duration, weir ends the load there. Otherwise, its extension begins without a gap.
@@ -16,7 +16,7 @@ from weir.model.run_types import MeasurementWindow, Segment
 MIN_POINTS = 30
 """Minimum number of intervals for a steady state. Equal to `stats.steady.POINTS`, which is slow to import."""
 _TARGET_POINTS = 60
-"""weir merges intervals into about this number of points: of 100 to 500 ms each in 30 s. Shorter points are noise."""
+"""Wanted number of points after merging intervals: 100 to 500 ms each in 30 s. Shorter points are noise."""
 
 
 def can_be_steady(load: Load, duration_s: float, interval_s: float) -> bool:
@@ -26,9 +26,9 @@ def can_be_steady(load: Load, duration_s: float, interval_s: float) -> bool:
 
 
 def find_window(intervals: Sequence[Interval], *, asked_s: float, level_from_s: float = 0.0) -> MeasurementWindow:
-    """Returns the part of a load that counts. `intervals` are all intervals of the load, in order. `asked_s` is the
-    study's duration; a load that lasted over 10 % longer counts as extended. `level_from_s` is the start of the load's
-    constant part; earlier intervals do not count."""
+    """Returns the part of a load that counts. `intervals`: all intervals of the load, in order. `asked_s`: the study's
+    duration; a load that is over 10 % longer counts as extended. `level_from_s`: the start of the load's constant part;
+    earlier intervals do not count."""
     end_s = intervals[-1].end_s if intervals else 0.0
     points = _merge_intervals([one for one in intervals if one.start_s >= level_from_s - 1e-6])
     if len(points) < MIN_POINTS:
@@ -60,7 +60,7 @@ def find_window(intervals: Sequence[Interval], *, asked_s: float, level_from_s: 
 
 
 def use_whole_load(end_s: float, why: str) -> MeasurementWindow:
-    """Returns a window that covers the whole load. `why` is the reason why weir does not know whether it is steady."""
+    """Returns a window of the whole load. `why`: the reason why weir cannot judge the steady state."""
     return MeasurementWindow(0.0, end_s, None, why)
 
 
@@ -76,9 +76,9 @@ class SteadyWatch(LoadObserver):
     can_judge: bool = True
     """Whether the load can have a steady state."""
     may_end_load: bool = True
-    """Whether this observer may end the load: it has an extension, and a steady load does not need an extension."""
+    """Whether this observer may end the load. Only a load with an extension may end early."""
     ended_with: MeasurementWindow | None = None
-    """Window for which `on_interval` ended the load; None if the load was not ended here."""
+    """Window with which `on_interval` ended the load; None if it did not."""
     has_judged: bool = False
     intervals: list[Interval] = field(default_factory=list)
 
@@ -123,6 +123,6 @@ def _merge_intervals(intervals: Sequence[Interval]) -> list[_Point]:
     together = max(1, len(full) // _TARGET_POINTS)
     points = [_Point.merge(full[at : at + together]) for at in range(0, len(full), together)]
     if len(full) % together:
-        # The remaining intervals are too few for a point, so the last full point includes them.
+        # The remaining intervals are too few for a separate point, so the last point includes them.
         points[-2:] = [_Point.merge(full[(len(points) - 2) * together :])]
     return points

@@ -1,4 +1,4 @@
-"""Decides when a run has enough blocks: by number, by time or by the width of confidence intervals, never by p-values.
+"""Decides when a run has enough blocks: by number, by time or by the width of intervals, never by p-values.
 
 A run that stops as soon as p is below 0.05 will sooner or later find a difference between identical systems. The width
 of a confidence interval does not depend on the measured difference. So a run may stop when intervals are narrow: this
@@ -13,7 +13,7 @@ from weir.study.file import Method
 from weir.study.time_estimate import format_duration
 
 _FUTILE_BLOCKS = 3
-"""Number of blocks after which a run without a fixed number of blocks ends if a stack has no valid trial."""
+"""A run without a fixed number of blocks ends after this number of blocks if a stack has no valid trial."""
 
 if TYPE_CHECKING:
     # A slow import: see `blocks`.
@@ -31,7 +31,7 @@ def find_stop_reason(
     extra_blocks: int = 0,
     unmeasured: str = "",
 ) -> StopReason | None:
-    """Returns the reason why a block does not start; None if the block starts.
+    """Returns the reason not to start a block; None if the block starts.
 
     Args:
         block: number of the block, from 1.
@@ -47,7 +47,7 @@ def find_stop_reason(
     blocks = f"{done} block{'s' if done > 1 else ''}"
     if unmeasured and method.last_block is None and done >= _FUTILE_BLOCKS:
         return StopReason("no_valid_trial", done, f"{blocks} have no valid trial of {unmeasured}")
-    # Also counts blocks that viewers requested before an interruption of the run.
+    # The number includes blocks that viewers requested before an interruption of the run.
     added = max(0, done - method.last_block) if method.last_block is not None else 0
     if method.width is not None and done >= method.blocks and is_narrow(precisions, method.width):
         widest = max(precision.half_width or 0.0 for precision in precisions)
@@ -73,7 +73,7 @@ def is_narrow(precisions: "Sequence[Precision]", width: float) -> bool:
 
 
 def describe_wide_intervals(precisions: "Sequence[Precision]", width: float) -> str:
-    """Returns a text: the widest interval, the blocks until it is narrow, and the number of other wide intervals."""
+    """Describes the widest interval, the blocks until it is narrow, and the number of other wide intervals."""
     missing = [one for one in precisions if one.half_width is None or one.half_width > width]
     if not missing:
         return "every interval is narrow enough" if precisions else "there is nothing to compare"

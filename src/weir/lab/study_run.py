@@ -42,27 +42,27 @@ from weir.study.machine_needs import read_machine, require_generators, require_r
 from weir.study.study import PlannedCell, Study, parse_study
 
 _CONTENTS = "stack_contents"
-"""Key in a run's environment for digests of the stacks' files. A resumed run must use the same files."""
+"""Key, in a run's environment, of the digests of the stacks' files. A resumed run must use the same files."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """The observer of a run, its controls, and the machines for its loads and services."""
+    """The observer and the controls of a run, and the machines for loads and services."""
 
     observer: RunObserver
     controls: RunControls = field(default_factory=RunControls)
-    """Controls with which a viewer skips a trial or requests more blocks."""
+    """Controls for viewers: skip a trial, or request more blocks."""
     load_source: LoadSource = LOCAL
     """The machines on which weir's own engine generates the loads."""
     services_on: ServiceHost | None = None
     """The machine for services; None: services run beside their stacks."""
     checked: Iterable[str] = ()
-    """Labels of stacks whose responses the caller has already checked."""
+    """Labels of stacks with responses that the caller has already checked."""
 
 
 def start(study: Study, folder: Path, setup: RunSetup, *, command: str) -> Path:
-    """Runs a study and writes a new run file to a folder without a run. Returns the path of the run file. The
-    report shows `command`, with which a user can repeat the run. After Ctrl-C, the run file has the finished trials.
+    """Runs a study, and writes a new run file to a folder without a run. Returns the path of the run file. The report
+    shows `command`, with which a user can repeat the run. After Ctrl-C, the run file has the finished trials.
 
     Raises UsageError if the study does not fit this machine, something is missing, or the folder contains a run. Raises
     TargetError if the build of a stack failed, or a response is wrong.
@@ -86,7 +86,7 @@ def start(study: Study, folder: Path, setup: RunSetup, *, command: str) -> Path:
         prepared = _PreparedStacks(run)
         prepared.verified |= set(product(setup.checked, study.file.matrix.workloads))
         head_start = study.head_start(cells)
-        # The first answer does not wait for the builds of other stacks.
+        # The first answer must not wait for the builds of other stacks.
         prepared.prepare([one for one in cells if head_start is None or one.cell.id in head_start.cell_ids])
         run.observer.on_step("measuring each generator's limit on a null server")
         environment["generator_max_rate_rps"] = _measure_max_rates(run, cells)
@@ -133,7 +133,7 @@ def _describe_run(
 
 
 def resume(path: Path, setup: RunSetup) -> Path:
-    """Resumes a run: deletes unfinished trials and runs the missing trials. See `start` for errors. Also raises
+    """Resumes a run: deletes unfinished trials, and runs the missing trials. Raises the errors of `start`. Also raises
     UsageError if `path` is no run file, or if weir's version or the machine has changed."""
     with RunReader(path) as reader:
         info, stored_cells = reader.info, reader.cells()
@@ -156,7 +156,7 @@ def resume(path: Path, setup: RunSetup) -> Path:
     cells = study.cells(len(placement.stack))
     _require_same_run(path, info, stored_cells, placement, cells)
     with _open_run(study, path.parent, placement, setup) as run, RunWriter.resume(path) as writer:
-        # Reads the trials again, because another process may have written to the file before.
+        # Reads the trials again, because another process may have written to the file meanwhile.
         with RunReader(path) as reader:
             earlier = reader.trials()
         prepared = _PreparedStacks(run)
@@ -176,7 +176,7 @@ def _open_run(study: Study, folder: Path, placement: Placement, setup: RunSetup)
 def _require_same_run(
     path: Path, info: RunInfo, stored_cells: Sequence[Cell], placement: Placement, cells: Sequence[PlannedCell]
 ) -> None:
-    """Raises UsageError if placement, cells or environment are not those of the run that weir resumes."""
+    """Raises UsageError if the placement, the cells or the environment differ from those of the resumed run."""
     if placement.agent_threads != info.placement.agent_threads:
         threads, had_threads = (",".join(map(str, one.agent_threads)) for one in (placement, info.placement))
         had_flags = f"--agents {len(info.placement.agent_threads)} --agent-threads {had_threads}"
@@ -208,7 +208,7 @@ def _hash_stacks(cells: Sequence[PlannedCell]) -> dict[str, str]:
 def _run_all(
     run: RunContext, cells: Sequence[PlannedCell], prepared: "_PreparedStacks", writer: RunWriter, earlier: list[Trial]
 ) -> None:
-    """Runs all missing blocks of the study's cells, then further points near crossings if the study has `refine`."""
+    """Runs all missing blocks of the study's cells. With `refine`, then runs further points near crossings."""
 
     def run_cells(wanted: Sequence[PlannedCell]) -> None:
         ids = {one.cell.id for one in wanted}
@@ -228,8 +228,8 @@ def _run_all(
 
 def determine_exit_code(path: Path) -> ExitCode:
     """Returns the exit status of a run: `TARGET` if the stack failed in all trials of a cell, `NOT_VALID` if a cell has
-    no valid trial, `MISSED` if a valid trial missed an objective, otherwise `DONE`. Ignores cells without trials if the
-    run ended with its first answer."""
+    no valid trial, `MISSED` if a valid trial missed an objective, otherwise `DONE`. After a first answer, ignores cells
+    without trials."""
     worst = ExitCode.DONE
     with RunReader(path) as reader:
         trials = reader.trials()
@@ -280,7 +280,7 @@ def _measure_max_rates(run: RunContext, cells: Sequence[PlannedCell]) -> dict[st
         except (UsageError, TargetError) as error:
             if generator == WEIR:
                 raise
-            # Without the limit, a trial's verdict only lacks one check.
+            # Without the limit, a verdict lacks only one check.
             run.observer.on_step(f"the limit of {generator} is unknown: {error.message}")
     return found
 
@@ -296,14 +296,14 @@ def _stack_failed(reader: RunReader, trial: Trial) -> bool:
 
 
 def _read_max_rates(cells: Sequence[PlannedCell], writer: RunWriter) -> Callable[[PlannedCell], float | None]:
-    """Returns a function from a cell to the generator's limit for the cell's load, which the run file contains."""
+    """Returns a function from a cell to the generator's limit for that cell's load. The limits are in the run file."""
     max_rates: dict[str, float] = writer.info.environment.get("generator_max_rate_rps", {})
     by_load = _index_loads(cells)
     return lambda planned: max_rates.get(str(by_load[planned.load_key].cell.id))
 
 
 def plan_placement(study: Study, services_on: ServiceHost | None = None) -> Placement:
-    """Returns the placement of a study. If the study varies the number of the stack's CPUs, takes the largest number.
+    """Returns the placement of a study. If the study varies the stack's number of CPUs, takes the largest number.
 
     Raises UsageError if this machine lacks CPUs or does not support the limits or the network. Also raises UsageError
     if `cpus.services` names CPUs of this machine, but the services run on another machine.
@@ -327,7 +327,7 @@ def plan_placement(study: Study, services_on: ServiceHost | None = None) -> Plac
     placement = replace(placement, services_on=elsewhere)
     validate_stacks(placement, stacks, {name for one in cells for name in one.services})
     if placement.limits or placement.network:
-        # Only a host process can show whether this machine supports them.
+        # Only a host process can test the support of this machine.
         with Host() as host:
             return resolve_placement(placement, host.capabilities(), fallback=study.file.network.fallback)
     return placement
@@ -335,7 +335,7 @@ def plan_placement(study: Study, services_on: ServiceHost | None = None) -> Plac
 
 def _find_services_machine(study: Study, services: Sequence[str], place: ServiceHost) -> str | None:
     """Returns the name of the machine for services; None if all services are proxies, which run beside their stack.
-    Raises UsageError if the study assigns CPUs of this machine to services, but all services run on another machine."""
+    Raises UsageError if the study assigns this machine's CPUs to services on another machine."""
     in_front = [name for name in services if isinstance(read_service(name), FrontService)]
     if len(in_front) == len(services):
         return None
@@ -346,13 +346,13 @@ def _find_services_machine(study: Study, services: Sequence[str], place: Service
 
 
 def _index_loads(cells: Sequence[PlannedCell]) -> dict[Hashable, PlannedCell]:
-    """Returns a dict from load to the first cell with this load: the generator's limit depends only on the load."""
+    """Returns a dict from load to the first cell with that load. The generator's limit depends only on the load."""
     return {planned.load_key: planned for planned in reversed(cells)}
 
 
 @dataclass(slots=True)
 class _PreparedStacks:
-    """The stacks of a run that weir has built and checked."""
+    """The built and checked stacks of a run."""
 
     run: RunContext
     built: dict[str, BuiltStack] = field(default_factory=dict)
@@ -374,7 +374,7 @@ class _PreparedStacks:
                 run.observer.on_step(f"checking the responses of {label} to {planned.workload.id}")
                 placed = use_all_cpus(planned.restrict_placement(run.placement))
                 built, inputs = self.built.get(label), random.Random(run.study.file.method.seed)
-                # An external server gets a few requests only: it may be in use.
+                # An external server may be in use, so it gets only a few requests.
                 check = check_many_answers if built is not None else check_answers
                 with run.services.running_with_stack(built, planned, placed, "check", inputs=inputs, check=check):
                     pass
@@ -382,7 +382,7 @@ class _PreparedStacks:
 
 
 def run_build_command(host: Host, argv: list[str], cwd: Path, env: dict[str, str], log: Path) -> int:
-    """Runs a build command and returns its exit status. The host ends the command if weir ends."""
+    """Runs a build command and returns the exit status. The host ends the command if weir ends."""
     # A build may use every CPU, because no measurement runs.
     ended = host.run("build", argv, cwd=cwd, env=env, log=log, cpus=range(os.cpu_count() or 1))
     return ended.exit_code if ended.exit_code is not None else 128 + (ended.signal or 0)

@@ -1,5 +1,5 @@
-"""Runs one trial: starts, checks, warms up, loads and stops a fresh process of the stack. Module `measurement` warms up
-and measures; module `trial_result` judges."""
+"""Runs one trial: starts, checks, warms up, loads and stops a fresh process of the stack. Module `measurement`
+measures; module `trial_result` judges."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -28,8 +28,8 @@ _SKIPPED = Reason(SKIPPED, "invalid", "skipped by the viewer")
 
 
 def run_trial(trial: TrialContext) -> TrialResult:
-    """Runs one trial and returns its result, even if the stack fails. Writes intervals, samples and events as they
-    arrive; the caller marks the trial as finished."""
+    """Runs one trial and returns the result, even if the stack fails. Writes intervals, samples and events at once. The
+    caller marks the trial as finished."""
     planned, run = trial.planned, trial.run
     logs = {name: trial.log_path(name) for name in (*trial.stack_processes, *planned.services)}
     generator_log = {} if trial.generator == WEIR else {trial.generator: trial.generator_folder / "output.txt"}
@@ -41,9 +41,9 @@ def run_trial(trial: TrialContext) -> TrialResult:
     except TrialSkippedError:
         result = _reject(_SKIPPED)
     except TargetError as error:
-        # A skip that stops the generator before its start looks like a failure.
+        # If a viewer skips the trial before the generator starts, the stopped generator looks like a failure.
         result = _reject(_SKIPPED if run.controls.skip.is_requested else _failure_reason(error))
-    # weir reads these logs after the JVMs have ended, because reading would disturb the load.
+    # weir reads these logs only after the JVMs have ended. Earlier reads would disturb the load.
     jvm_logs = {
         f"{name} {found.stem.removeprefix(f'{log.stem}-')}": found
         for name, log in logs.items()
@@ -101,7 +101,7 @@ def _reject(reason: Reason) -> TrialResult:
 
 def _failure_reason(error: TargetError) -> Reason:
     if isinstance(error, GeneratorError):
-        # A reason is one line.
+        # A reason must be one line.
         text = " ".join(error.message.split())
         return Reason(GENERATOR_FAILED, "invalid", text, next_step=error.hint or "read its output")
     return Reason("stack failed", "invalid", error.message, next_step=error.hint or "")
@@ -115,13 +115,13 @@ def _find_dropped_processes(logs: Mapping[str, Path], processes: int, failures: 
             validity: Validity = "suspect" if failures == "reject" else "valid"
             fact = f"{name} sent no requests to {len(addresses)} of {processes} processes for a while"
             cause = "a process refused a connection, or closed a connection while a request arrived"
-            next_step = f"read the log of {name}; its keepalive_timeout must be shorter than the server's"
+            next_step = f"read the log of {name}; set its keepalive_timeout below the server's"
             yield Reason("left out", validity, fact, cause=cause, next_step=next_step)
 
 
 def _judge_ends(stopped: RunningStack) -> Iterator[Reason]:
     """Yields a reason for each process that the kernel killed at its memory limit, even if the stack continued. Also
-    yields notes on processes that ignored SIGTERM or left processes or files. These notes do not reject the trial."""
+    yields notes about ignored SIGTERMs and leftover processes or files. Notes do not reject the trial."""
     for ended in stopped.ended:
         if ended.out_of_memory:
             fact = f"{ended.name} ended {ended.how}"

@@ -1,4 +1,4 @@
-"""Turns a measurement into a trial's result: the figures of the part of the load that counts, and the verdict."""
+"""Turns a measurement into a trial's result: the figures of the counted part of the load, and the verdict."""
 
 from base64 import b64encode
 from dataclasses import replace
@@ -25,8 +25,8 @@ from weir.stacks.unmanaged import ExternalStack
 def judge_measurement(
     trial: TrialContext, measured: Measurement, running: RunningStack, services: RunningServices
 ) -> TrialResult:
-    """Returns the trial's result. The caller later adds reasons from the end of the stack."""
-    # weir measured the limit with all agents, so the limit does not apply to fewer agents.
+    """Returns the trial's result. The caller adds reasons from the end of the stack later."""
+    # weir measured the limit with all agents. The limit does not apply to fewer agents.
     has_limit = FEWER_AGENTS not in measured.end.summary.verdict.kinds
     limit_rps = trial.generator_limit_rps if has_limit else None
     generator = replace(measured.end.summary.generator, max_rate_rps=limit_rps)
@@ -71,7 +71,7 @@ def _verdict(
     trial: TrialContext, measured: Measurement, load: LoadSummary, used: LoadSummary, resources: StackResources | None
 ) -> TrialVerdict:
     planned, placement = trial.planned, trial.placement
-    # The CPUs of an external server are unknown, unless the study names its processes.
+    # The CPUs of an external server are unknown unless the study names its processes.
     cpus, used_s = len({*placement.stack, *placement.services}) or None, used.duration_s
     results = build_reported_results(
         load,
@@ -95,7 +95,7 @@ def _verdict(
         after=measured.after,
         cut_short_s=measured.cut_short_s,
         script_ended_s=load.duration_s if planned.script and measured.end.stopped == "complete" else None,
-        # Without keep-alive the lag includes the connect time.
+        # Without keep-alive, the lag includes the connect time.
         lag_p99_us=load.schedule_lag_us.p99 if planned.load.keep_alive else None,
         resources=resources,
         processes_unknown=isinstance(planned.stack, ExternalStack) and not planned.stack.pids,

@@ -1,4 +1,4 @@
-"""The services of a run. weir fills each database once, and starts it on a fresh copy of its data for every trial.
+"""The services of a run. weir fills each database once, and starts it on a fresh copy of the data for every trial.
 
 A copy of the data folder resets a database exactly. On a user's own server, weir creates a fresh database instead.
 Upstreams have no state. Databases and upstreams may run on another machine; a proxy runs beside its stack.
@@ -45,12 +45,12 @@ DATABASE = "weir"
 """Name of a trial's database."""
 _STACK_LOGIN = "app"
 _UNUSED_PORT = 9
-"""Port for an upstream that a workload does not use: the discard protocol's port, on which no server listens."""
+"""Port for an upstream that a workload does not use. No server listens on this port (discard protocol)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningDatabase:
-    """A running database with a fresh dataset; `session` is weir's own connection."""
+    """A running database with a fresh dataset. `session` is weir's own connection."""
 
     id: str
     kind: DatabaseKind
@@ -79,7 +79,7 @@ class RunningServices:
     """The machine of databases and upstreams; None: this machine."""
 
     def read(self, workload: Workload) -> "Readings":
-        """Reads the results of the invariants' queries, then the counters of each database."""
+        """Returns the results of the invariants' queries and the counters of each database."""
         return Readings(self.values(workload), self.counters())
 
     def counters(self) -> dict[str, Counters]:
@@ -128,7 +128,7 @@ class _PreparedDatabase:
 
 
 class Services(Closing):
-    """The services of all trials of a run, on the machine `place` or on this machine. `close` removes their data. Calls
+    """The services of all trials of a run, on the machine `place` or on this machine. `close` removes the data. Calls
     `on_step` before slow steps, such as downloads."""
 
     def __init__(
@@ -146,7 +146,7 @@ class Services(Closing):
     def running(
         self, planned: PlannedCell, placement: Placement, *, log_of: Callable[[str], Path]
     ) -> Iterator[RunningServices]:
-        """Starts the services of a cell and finally stops them. `log_of` returns the log file of a service.
+        """Starts the services of a cell, and finally stops them. `log_of` returns the log file of a service.
 
         Raises UsageError if no service has the workload's dataset, a tool is missing, or a variable for the user's own
         server has no valid URL. Raises TargetError if a download fails, or a server does not start or respond.
@@ -166,7 +166,7 @@ class Services(Closing):
                         upstreams[name] = opened.enter_context(self._upstream(service, needed, process))
                     case StandbyService():
                         primary = databases[service.of]
-                        # A standby needs its primary's settings: it tracks the primary's connections and transactions.
+                        # A standby tracks its primary's connections and transactions, so it needs the same settings.
                         primary_settings = {**read_service(service.of).settings, **needs[service.of].settings}
                         settings = {**primary_settings, **service.settings, **needed.settings}
                         databases[name] = opened.enter_context(self._standby(service, primary, settings, process))
@@ -180,7 +180,7 @@ class Services(Closing):
                         base_urls = [stacked.enter_context(proxy)]
                     yield base_urls
 
-            # For an upstream that the workload does not use, the stack gets an address on which no server listens.
+            # If a workload does not use the upstream, the stack gets an address without a server.
             absent = [name for name in stack.services if name not in needs] if isinstance(stack, Stack) else []
             by_service = {name: one.address.fields(one.kind.scheme) for name, one in databases.items()}
             by_service |= dict.fromkeys(absent, _build_upstream_fields(LOOPBACK, _UNUSED_PORT)) | upstreams
@@ -207,7 +207,7 @@ class Services(Closing):
         port: int = 0,
         watch_writes: bool = False,
     ) -> Iterator[tuple[RunningServices, RunningStack]]:
-        """Starts a cell's services and stack outside a trial. Their logs, beside the build, have `name` in their names."""
+        """Starts a cell's services and stack outside a trial. Their logs, beside the build, contain `name`."""
 
         def name_log(suffix: str) -> Path:
             assert built is not None
@@ -253,7 +253,7 @@ class Services(Closing):
     def _standby(
         self, service: StandbyService, primary: RunningDatabase, settings: Mapping[str, str], process: ServiceProcess
     ) -> Iterator[RunningDatabase]:
-        """Starts a standby of `primary` and waits until the standby has replayed all data written so far."""
+        """Starts a standby of `primary`, and waits until the standby has replayed all data."""
         if not primary.started:
             raise UsageError(str(find_unmet_need(service)))
         with self._copy(self._prepared[service.of, primary.dataset]) as copy:
@@ -308,14 +308,14 @@ class Services(Closing):
     def _prepare(
         self, service: DatabaseService, kind: DatabaseKind, needed: Needed, process: ServiceProcess
     ) -> _PreparedDatabase:
-        """Returns a data folder with the dataset, which no server uses. Fills the folder at the first call."""
+        """Returns a data folder with the dataset and without a server. Fills the folder at the first call."""
         key = service.id, needed.dataset
         if key not in self._prepared:
             name = f"{service.id}-{needed.dataset or 'empty'}"
             try:
                 self._prepared[key] = self._fill(name, service, kind, needed, process)
             except BaseException:
-                # Another stack may later create a folder with the same name.
+                # Another stack may create a folder with the same name later.
                 self._folder(self._place).drop(name)
                 raise
         return self._prepared[key]
@@ -339,7 +339,7 @@ class Services(Closing):
         ended = place.host.run(service.id, command, cwd=folder.path, env=environment, log=log, cpus=cpus, user=user)
         if ended.exit_code != 0:
             lines = folder.read(f"{scratch}/{log.name}").strip().splitlines()
-            # MariaDB's last lines name its bug tracker, not the error.
+            # MariaDB's last lines name its bug tracker instead of the error.
             errors = [line for line in lines if "ERROR" in line or "FATAL" in line][-5:] or lines[-5:]
             raise TargetError("\n  ".join([f"{service.id}: creating the data folder ended {ended.how}", *errors]))
         with self._serve(prepared, service.settings, process) as (session, admin):
@@ -366,7 +366,7 @@ class Services(Closing):
     def _serve(
         self, prepared: _PreparedDatabase, settings: Mapping[str, str], process: ServiceProcess
     ) -> Iterator[tuple[Session, Address]]:
-        """Starts a server on a data folder. Yields weir's own connection, and its address and login."""
+        """Starts a server on a data folder. Yields weir's own connection, and the address with the login."""
         place, kind = self._place, prepared.kind
         admin = kind.admin(place.free_port(), place.address)
         command = kind.serve(prepared.programs, prepared.data, prepared.scratch, admin.host, admin.port, settings)
@@ -395,7 +395,7 @@ def _user(folder: ServiceFolder) -> User | None:
 
 @contextmanager
 def _own_database(service: DatabaseService, kind: DatabaseKind, url: str, needed: Needed) -> Iterator[RunningDatabase]:
-    """Creates a database on the user's server, and finally removes it."""
+    """Creates a database on the user's server, and finally removes the database."""
     login = parse_database_url(service.own_server, url, kind)
     address = replace(login, database=f"{DATABASE}_{os.getpid()}_{secrets.token_hex(4)}")
     try:

@@ -16,9 +16,9 @@ from weir.model.verdict import Reason, TrialVerdict
 from weir.study.file import Failures, Invariant
 
 MAX_RATE_SHARE = 0.5
-"""Maximum measured throughput, as a share of the generator's highest rate."""
+"""Maximum throughput, as a share of the generator's highest rate."""
 SATURATED_SHARE = 0.9
-"""If a busy generator exceeds this share of its highest rate (accurate to 10 %), the generator is the limit."""
+"""A busy generator is the limit if it exceeds this share of its highest rate (accurate to 10 %)."""
 BEYOND_MAX_RATE = 1.2
 """If the throughput exceeds the generator's highest rate by this factor, the measured highest rate is too low."""
 LAG_SHARE = 0.10
@@ -39,20 +39,20 @@ _GENERATOR_VALIDITY: Mapping[str, Validity] = {
     **dict.fromkeys((FEWER_AGENTS, LATE_AGENT, "unsent", "rate", "load_cap", "retried"), "suspect"),
     **dict.fromkeys(("redirects", "lower_bounds"), "valid"),
 }
-"""Validity for each kind of reason in the generator's own verdict. The rules below judge the other kinds."""
+"""Validity for each kind of reason in the generator's own verdict. The rules below judge all other kinds."""
 
 _READ_LOG = "read its log"
 _ADVICE: Mapping[str, tuple[str, str]] = {
     "stack ended": ("", _READ_LOG),
     SERVICE_ENDED: ("", _READ_LOG),
-    "cut short": ("", "find out who sends signals to weir's processes"),
+    "cut short": ("", "find the process that sends signals to weir's processes"),
     "wrong after the load": ("the load has damaged the server's state or its data", _READ_LOG),
     "short script": ("the script has few loops", "write more loops into the script, or a duration"),
     "work": (
         "the server sends more or fewer statements to its database than the workload needs",
         "correct the server before you compare it",
     ),
-    "counts": ("the generator counts responses that did not arrive, or omits responses (errors, ramp)", ""),
+    "counts": ("the generator counts missing responses, or leaves out responses (errors, ramp)", ""),
     "schedule lag": (
         "requests waited for the generator's CPU or for a free connection",
         "give the generator a CPU of its own (cpus.load), or use more connections",
@@ -73,12 +73,12 @@ _ADVICE: Mapping[str, tuple[str, str]] = {
         "choose a larger backlog for the server; see also: sysctl net.core.somaxconn",
     ),
 }
-"""Probable cause and next step for each kind of reason, except for kinds whose cause or next step varies."""
+"""Probable cause and next step for each kind of reason. Kinds with several causes or next steps are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Inputs of a verdict. None means unknown, and causes no reason. A field's text can give None another meaning."""
+    """Inputs of a verdict. None means unknown, and causes no reason; a field's text may give another meaning."""
 
     stack: str
     """Label of the stack; empty for a server without a manifest, which `weir stacks check` does not know."""
@@ -97,10 +97,10 @@ class Facts:
     """Name of the service that ended during the load, with its exit status or signal."""
     after: PostLoadCheck = field(default_factory=PostLoadCheck)
     cut_short_s: float | None = None
-    """Time from the start of the load until a process other than weir ended the generator; None if none did."""
+    """Time from the start of the load to the end of the generator, if a process other than weir ended it; else None."""
     lag_p99_us: float | None = None
     resources: StackResources | None = None
-    """The server's use of resources in `window`; None if the samples of its processes do not cover the load."""
+    """The server's use of resources in `window`; None if the samples do not cover the load."""
     processes_unknown: bool = False
     """Whether the server is external and the study does not name the server's processes."""
     load_shares_stack_cpu: bool = False
@@ -170,11 +170,11 @@ def _judge_failed_requests(facts: Facts) -> Reason:
 
 
 def _find_wrong_counts(facts: Facts) -> Iterator[Reason]:
-    """Yields a reason for each violated law of physics, and if the kernel counts another number of requests."""
+    """Yields a reason for each violated law of physics, and for a difference to the kernel's count of requests."""
     yield from judge_violations(facts.violations, other_generator=facts.other_generator)
     seen, completed = facts.requests_in_kernel, facts.load.requests.completed
     if seen is not None and abs(seen - completed) > 2 * facts.connections + COUNT_SHARE * completed:
-        fact = f"the generator counts {completed:,} responses, the kernel {seen:,}"
+        fact = f"the generator counts {completed:,} responses, the kernel counts {seen:,}"
         yield _advise("counts", "suspect", fact, f"limit {COUNT_SHARE:.0%} and two per connection")
 
 
@@ -190,7 +190,7 @@ def _find_generator_limit(facts: Facts) -> Iterator[Reason]:
         threshold, step = "more than its highest rate", "run on a quieter machine"
         cause = "another process used the CPU while weir measured the highest rate, so the true limit is unknown"
     elif facts.throughput_rps > SATURATED_SHARE * limit_rps and _is_busy(facts):
-        # The limit of an idle generator is the few connections and their round trips, not the generator itself.
+        # Few connections and their round trips limit an idle generator, not the generator itself.
         validity, threshold = "invalid", f"more than {SATURATED_SHARE:.0%}"
         cause = "the generator is the limit, not the server"
     yield Reason("generator limit", validity, fact, threshold, cause, step)
@@ -250,7 +250,7 @@ def _find_disturbances(facts: Facts) -> Iterator[Reason]:
 
 
 def _find_notes(facts: Facts) -> Iterator[Reason]:
-    """Yields the generator's own reasons, and notes on unknown figures."""
+    """Yields the generator's own reasons, and notes about unknown figures."""
     verdict = facts.load.verdict
     for kind, text in zip(verdict.kinds, verdict.reasons, strict=True):
         if kind in _GENERATOR_VALIDITY:

@@ -1,7 +1,7 @@
 """The live page in a browser. The page shows a running study or load, past runs, and a form that starts loads. The
-measuring threads put records into an `EventQueue` and never wait. The page's server reads the queue in its own thread
-at the lowest priority, and reads nothing without viewers. Buttons call functions that the caller of this package
-provides. The page escapes every text, because texts come from servers, files and strangers."""
+measuring threads put records into an `EventQueue` and never wait. The page's server reads the queue on its own thread
+with the lowest priority, and only while there are viewers. Buttons call functions from the caller of this package. The
+page escapes every text, because texts come from servers, files and strangers."""
 
 from weir.live.actions import Controls, FormField
 from weir.live.address import Address, parse_address

@@ -1,5 +1,5 @@
 """The actions of the page's buttons. The caller provides their functions. A viewer can add a block to a run, but cannot
-extend the load of a trial: a trial that is extended because of its results is not comparable with other trials."""
+extend a trial's load: a trial that is extended because of its results is not comparable with other trials."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Controls:
     extend: Callable[[], bool] | None = None
     """Adds one block to the run. Returns False if the last block has already ended."""
     start: Callable[[Mapping[str, str]], None] | None = None
-    """Starts a load with the form's values by field name. Raises `WeirError`: a value is invalid."""
+    """Starts a load with the form's values by field name. Raises `WeirError` if a value is invalid."""
 
     form: Sequence[FormField] = ()
 

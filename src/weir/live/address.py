@@ -34,14 +34,14 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """The host and port for a URL. The loopback address replaces an address such as 0.0.0.0."""
+        """The host and port for a URL. For an address such as 0.0.0.0, the loopback address."""
         host = self.host if not self.is_any else "::1" if ":" in self.host else LOOPBACK
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
 def parse_address(text: str | None) -> Address:
-    """Parses the value of `--listen`: ADDRESS or ADDRESS:PORT. None means the loopback address. Raises UsageError: the
-    host is neither an address nor a name, or the port is invalid."""
+    """Parses the value of `--listen`: ADDRESS or ADDRESS:PORT. None means the loopback address. Raises UsageError if
+    the host is neither an address nor a name, or if the port is invalid."""
     if text is None:
         return Address()
     if _ip(text) is not None:
@@ -56,8 +56,8 @@ def parse_address(text: str | None) -> Address:
 
 
 def accepts_host(address: Address, host: str) -> bool:
-    """Returns whether `host`, the `Host` header of a request, names this server. Rejects foreign DNS names: a foreign
-    page whose name resolves to this server could otherwise read our page (DNS rebinding)."""
+    """Returns whether `host`, the `Host` header of a request, names this server. Rejects foreign DNS names. Otherwise a
+    foreign page with a name for this server's address could read our page (DNS rebinding)."""
     match = _HOST_PORT.fullmatch(host)
     if match is None or int(match[3] or 80) != address.port:
         return False

@@ -31,7 +31,7 @@ _LATER = "a load is running: weir computes the result after the end of the load"
 
 
 class Site:
-    """The routes of the page of a run, a load or a folder of runs. Raises WeirError: the web bundle is missing."""
+    """The routes of the page of a run, a load or a folder of runs. Raises WeirError if the web bundle is missing."""
 
     def __init__(self, queue: EventQueue, hub: Broadcaster, runs: RunFolder | None, keys: Keys) -> None:
         self._queue = queue
@@ -105,14 +105,14 @@ class Site:
 
     @property
     def _folder(self) -> RunFolder:
-        """The folder of past runs. Raises HTTPException (status 404): the page has no folder of runs."""
+        """The folder of past runs. Raises HTTPException (status 404) if the page has no folder of runs."""
         if self._runs is None:
             raise HTTPException(404, "this page shows no past runs: open the page of weir ui\n")
         return self._runs
 
     @property
     def _is_busy(self) -> bool:
-        """Whether a load is running or starting. A computation for viewers would disturb the load."""
+        """Whether a load is running or starting. A computation for viewers would then disturb the load."""
         return self._is_starting or self._queue.is_measuring
 
     async def _stop(self, _: Request) -> Response:
@@ -120,7 +120,7 @@ class Site:
 
     async def _skip(self, request: Request) -> Response:
         asked = await _read_json(request)
-        # The viewer clicked during one trial, but the next trial may run when the request arrives.
+        # The viewer clicked during one trial. When the request arrives, the next trial may run.
         if asked is None or asked.get("trial") != self._queue.number:
             return _json({"message": "the trial has already ended"}, 409)
         return await _run_action(self._queue.controls.skip, "no trial is running")
@@ -138,7 +138,7 @@ class Site:
         try:
             self._is_starting = True
             if self._runs is not None:
-                # Waits for running computations. `_is_starting` prevents new ones, because they would disturb the load.
+                # Waits for running computations. `_is_starting` prevents new ones, which would disturb the load.
                 await run_in_threadpool(self._runs.wait)
             await run_in_threadpool(start, asked)
         except WeirError as error:
@@ -171,7 +171,7 @@ def read_tail(path: Path) -> str:
 
 
 async def _read_json(request: Request) -> dict[str, Any] | None:
-    """Returns the JSON object in the request's body; None if the body is no JSON object or is too long."""
+    """Returns the JSON object in the request's body. None if the body is no JSON object or is too long."""
     body = b""
     async for part in request.stream():
         body += part
@@ -185,7 +185,7 @@ async def _read_json(request: Request) -> dict[str, Any] | None:
 
 
 async def _compute(compute: Callable[[str], _Computed], request: Request) -> tuple[_Computed | None, str, int]:
-    """Calls `compute` with the requested run. Returns its result, an error message and the HTTP status."""
+    """Calls `compute` with the requested run. Returns the result, an error message and the HTTP status."""
     try:
         return await run_in_threadpool(compute, request.query_params.get("run", "")), "", 200
     except UnknownRunError:
@@ -201,7 +201,7 @@ async def _run_action(act: Callable[[], bool] | None, otherwise: str) -> Respons
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    # Writes ASCII with escapes, because foreign text may contain lone surrogates.
+    # Writes ASCII with escapes: foreign text may contain lone surrogates.
     return Response(json.dumps(value), status, media_type="application/json")
 
 

@@ -15,7 +15,7 @@ RETRY_MS = 1000
 """Milliseconds that a browser waits before it reconnects after a lost connection."""
 _MOST_WAITING = 8
 _QUIET_S = 10.0
-"""Seconds without a message after which the server sends a comment. Only sending detects a lost browser."""
+"""Seconds of silence after which the server sends a comment, because only a write detects a lost browser."""
 _COMMENT = b":\n\n"
 _Messages = asyncio.Queue[bytes | None]
 """The messages that wait for one viewer. None stands for a message with the whole state."""
@@ -87,7 +87,7 @@ class Broadcaster:
                 waiting.put_nowait(message)
 
     def _event(self, value: dict[str, Any]) -> bytes:
-        # Writes ASCII on one line, so that no text can end the event.
+        # Writes ASCII on one line: no text can then end the event.
         data = json.dumps(value, separators=(",", ":"), allow_nan=False)
         return f"id: {next(self._numbers)}\ndata: {data}\n\n".encode("ascii")
 

@@ -22,7 +22,7 @@ _MOST_FACTS = 20_000
 
 
 class EventQueue(LoadObserver):
-    """The records and facts of a run or load. The measuring threads call the methods from `on_step` to `end`. Only the
+    """The records and facts of a run or load. Measuring threads call the methods from `on_step` to `end`. Only the
     page's thread calls the methods after `end`."""
 
     def __init__(
@@ -31,7 +31,7 @@ class EventQueue(LoadObserver):
         self.controls = controls or Controls()
         self._clock = clock
         self._facts: deque[tuple[Callable[[Any, float], None], Any, float]] = deque(maxlen=_MOST_FACTS)
-        """Unread facts, each as (method of the page's state that takes the fact, fact, time in seconds)."""
+        """Unread facts as (method of the page's state for the fact, fact, time in seconds)."""
         self._records: deque[tuple[int, Interval | Sample]] = deque(maxlen=MOST_RECORDS)
         self.number = 0
         """Number of the current or last trial; 0 before the first trial."""
@@ -48,7 +48,7 @@ class EventQueue(LoadObserver):
         """Begins a trial or load. The number of `trial` must be higher than the number of the last trial."""
         self._totals = Totals()
         self._put(self._state.begin_trial, trial)
-        # The number changes after the fact is in the queue, so that records with the new number follow the fact.
+        # The number changes only after the fact is in the queue. So records with the new number follow the fact.
         self.number = trial.number
 
     def show_logs(self, files: Mapping[str, Path]) -> None:
@@ -76,7 +76,7 @@ class EventQueue(LoadObserver):
         self._put(self._state.end_trial, ended)
 
     def end(self, text: str) -> None:
-        """Adds the end of the run or load, with a text that tells viewers how it ended. No event may follow."""
+        """Adds the end of the run or load. `text` tells viewers how it ended. No event may follow."""
         self._put(self._state.end, text)
 
     def snapshot(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class EventQueue(LoadObserver):
         return self._state.snapshot(self._totals, self._clock())
 
     def changes(self) -> dict[str, Any] | None:
-        """Returns the changes since the last call, during a run at least the elapsed time once a second. None: no change."""
+        """Returns the changes since the last call; None without changes. A run's elapsed time changes each second."""
         self._read()
         now_s = self._clock()
         if not self._has_changes and (self._state.phase == "ended" or now_s - self._published_s < 1.0):
@@ -117,7 +117,7 @@ class EventQueue(LoadObserver):
             except IndexError:
                 break
             if number > self._state.number:
-                # The record's trial started after the facts were read: the record waits for the next read.
+                # The record's trial started after this read of the facts. The record waits for the next read.
                 self._records.appendleft((number, record))
                 break
             if number == self._state.number:

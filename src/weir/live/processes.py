@@ -9,7 +9,7 @@ from weir.model.records import THREAD_STATES, GroupSample, PoolTimes, Sample
 _SECOND_NS = 1_000_000_000
 _MOST_READINGS = 32
 MOST_POOLS = 24
-"""Maximum number of thread pools on the page for each process group. The page shows the pools with most threads."""
+"""Maximum number of thread pools on the page for each process group. The page shows the largest pools."""
 _LEAST_THREADS = 0.005
 _SHOWN = {"name", "tier", "processes", "threads", "rss_bytes"}
 _STATES = attrgetter(*(f"{state}_s" for state in THREAD_STATES))
@@ -74,7 +74,7 @@ def cpu_s(group: GroupSample) -> float:
 
 
 def cpu_by_tier(before: Sample, after: Sample) -> dict[str, float]:
-    """Returns the CPU seconds of each tier between two samples. A new group counts from 0, an ended group not."""
+    """Returns the CPU seconds of each tier between two samples. A new group counts from 0. An ended group has 0."""
     earlier = {group.name: cpu_s(group) for group in before.groups}
     used: dict[str, float] = {}
     for group in after.groups:

@@ -27,7 +27,7 @@ class UnknownRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A run in the list, with only those facts that weir reads without a long computation."""
+    """A run in the list. It has only facts that weir reads without a long computation."""
 
     name: str
     title: str
@@ -36,7 +36,7 @@ class Entry:
     """`run` or `load`; empty if the file cannot be read."""
     scale: str
     ended: str
-    """`complete` or `interrupted`; empty while the run goes on, or if a kill ended weir."""
+    """`complete` or `interrupted`. Empty while the run continues, or after a kill of weir."""
     started_unix_s: float
     problem: str = ""
 
@@ -48,7 +48,7 @@ class RunFolder:
         self.path = path
         self._computing = threading.Lock()
         self._known: dict[Path, tuple[tuple[int, int], Answer]] = {}
-        """For each path of a run file: the file's modification time and size, and the answer from the file."""
+        """A dict from path of a run file to: modification time, size, and answer from the file."""
 
     def entries(self) -> list[Entry]:
         files = sorted(self._files(), key=_modified_ns, reverse=True)[:MOST_RUNS]
@@ -69,9 +69,9 @@ class RunFolder:
         return path
 
     def found(self, name: str) -> "Answer":
-        """Returns the answer of a run. Raises UnknownRunError: the folder has no such run. Raises WeirError: the run
-        file is damaged, or has no results yet."""
-        # Imported here, because the import takes long and a page without viewers does not need findings.
+        """Returns the answer of a run. Raises UnknownRunError if the folder has no such run. Raises WeirError if the
+        run file is damaged, or has no results yet."""
+        # Imported late: the import is slow, and a page without viewers does not need findings.
         from weir.findings import of_run
 
         path = self.find(name)
@@ -85,8 +85,8 @@ class RunFolder:
             return self._known[path][1]
 
     def report(self, name: str) -> str:
-        """Returns the report of a run in HTML. Raises UnknownRunError: the folder has no such run. Raises WeirError:
-        the run file is damaged, or the web bundle is missing."""
+        """Returns the report of a run in HTML. Raises UnknownRunError if the folder has no such run. Raises WeirError
+        if the run file is damaged, or the web bundle is missing."""
         from weir.findings import of_run
         from weir.report import render_html
 
@@ -117,7 +117,7 @@ class RunFolder:
         try:
             with RunReader(path) as reader:
                 info, ended = reader.info, reader.ended
-            # A foreign file may contain any values. Its errors must not hide the other runs.
+            # A foreign file may contain any values. Errors in it must not hide the other runs.
             title, question, scale = map(str, (info.title, info.question, info.scale))
             kind, started_s = "load" if info.is_load else "run", int(info.started_unix_ns) / 1e9
             return Entry(name, title, question, kind, scale, str(ended or ""), started_s)

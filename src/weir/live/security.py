@@ -1,4 +1,4 @@
-"""Checks who may see the page and use its buttons. `Guard` checks every request before its route.
+"""Checks who may see the page and use its buttons. `Guard` checks every request before the route.
 
 - The header `Host` must name an address of this server. The check prevents DNS rebinding.
 - The header `Origin`, if a request has it, must name this page. A POST request must have this header.
@@ -36,7 +36,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Headers of every response. A route may set another value for a header."""
+"""Headers of every response. A route may override a header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Rules:
 
     @property
     def cookie(self) -> str:
-        """The cookie's name. The name contains the port, because browsers send a cookie to all ports of a host."""
+        """The cookie's name with the port, because browsers send a cookie to all ports of a host."""
         return f"weir-{self.address.port}"
 
     def find_refusal(self, method: str, headers: Headers, query: Mapping[str, list[str]]) -> tuple[int, str] | None:

@@ -23,13 +23,13 @@ from weir.model.errors import UsageError
 _NICE = 19
 _BACKLOG = 64
 _END_S = 2
-"""Maximum number of seconds that open requests have to finish when the server ends."""
+"""Maximum number of seconds for open requests to finish at the server's end."""
 
 
 class LiveServer(Closing):
     """The web server of one page, as a context manager. The constructor opens the socket and starts the server's
-    thread. The thread runs on `cpus`, the CPUs of weir's control; empty: on the CPUs of the caller. Raises UsageError:
-    the address is not available. Raises WeirError: the web bundle is missing."""
+    thread. The thread runs on `cpus`, the CPUs of weir's control (empty: the CPUs of the caller). Raises UsageError if
+    the address is not available, WeirError if the web bundle is missing."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class LiveServer(Closing):
     def close(self) -> None:
         """Sends the last update to the viewers and ends the server. A second call does nothing."""
         if self._loop is not None:
-            # The loop may have ended by itself.
+            # The loop may have ended already.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._hub.finish)
         self._server.should_exit = True
@@ -87,12 +87,12 @@ class LiveServer(Closing):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         if self._cpus:
             with contextlib.suppress(OSError):
-                # Binds this thread and the threads that it starts.
+                # Binds this thread, and the threads that it starts.
                 os.sched_setaffinity(0, self._cpus)
         try:
             asyncio.run(self._main())
         finally:
-            # The constructor waits for this event, also if the start fails.
+            # The constructor waits for this event, even after a failed start.
             self._begun.set()
 
     async def _main(self) -> None:
@@ -102,7 +102,7 @@ class LiveServer(Closing):
 
 
 def _open_socket(address: Address) -> socket.socket:
-    """Opens the listening socket. Raises UsageError: the address is not available."""
+    """Opens the listening socket. Raises UsageError if the address is not available."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         return socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)

@@ -1,6 +1,6 @@
 """The page's state: takes facts and records, and returns JSON values. Pure: the caller passes the time. `snapshot`
-returns the whole state for a new viewer. `changes` returns, for all viewers, what changed since the last `changes`. An
-update replaces the chart points from the index `first`, so it does no harm if a viewer receives a point twice."""
+returns the whole state for a new viewer. `changes` returns the changes since the last call, for all viewers. An update
+replaces the chart points from the index `first`, so a viewer may receive a point twice without harm."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -129,9 +129,9 @@ class PageState:
 
 
 def time_left_s(trial: TrialStarted, lengths_s: Sequence[float], in_trial_s: float | None) -> float | None:
-    """Estimates the remaining seconds of a run from the mean length of past trials. Without a past trial, uses the
-    planned length. `in_trial_s` is the time since the start of the current trial; None if the trial has ended.
-    Returns None if the number or the length of the trials is unknown.
+    """Estimates the remaining seconds of a run from the mean length of past trials, or else from the planned length.
+    `in_trial_s`: the time since the start of the current trial; None after the trial's end. Returns None if the number
+    or the length of the trials is unknown.
 
     >>> time_left_s(TrialStarted(number=2, total=4, name="a", point="b"), [10.0], 4.0)
     26.0

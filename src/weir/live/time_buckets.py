@@ -23,13 +23,13 @@ class Slice:
     completed: int = 0
     failed: int = 0
     in_flight: int = 0
-    """Maximum number of requests in flight at the ends of intervals. `queued` is such a maximum of queued requests."""
+    """Maximum number of requests in flight at the ends of intervals. `queued` is the same for queued requests."""
     queued: int = 0
     longest_us: float = 0.0
     times: Hdr = field(default_factory=Hdr)
-    """Response times with a precision of 1 %, which saves memory: a page has hundreds of slices."""
+    """Response times with a precision of 1 %, to save memory: a page has hundreds of slices."""
     cpu: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """A dict from tier to the used CPU seconds, and to the length, in seconds, of the time that weir measured."""
+    """A dict from tier to the used CPU seconds and the measured seconds."""
 
     def add(self, other: "Slice") -> None:
         self.covered_s += other.covered_s
@@ -56,8 +56,8 @@ class Slice:
 
 
 class Points:
-    """At most `most` slices of one load, from its start. The last slice still grows. The first length of slices is
-    `shortest_s`, or the length of the first interval if that interval is longer."""
+    """At most `most` slices of one load. The last slice still grows. Slices begin with a length of `shortest_s`, or of
+    the first interval if that is longer."""
 
     def __init__(self, most: int = MOST_POINTS, shortest_s: float = SHORTEST_SLICE_S) -> None:
         self._most = most
@@ -92,7 +92,7 @@ class Points:
         return recent
 
     def columns(self, first: int = 0) -> dict[str, Any]:
-        """Returns the points for the charts from slice `first` to the last slice. `tiers` has the used CPUs by tier."""
+        """Returns the charts' points from slice `first` to the last slice. `tiers` has the used CPUs by tier."""
         shown = self._slices[first:]
         times = [_rounded((first + at + 0.5) * self.step_s) for at in range(len(shown))]
         percentiles = [one.percentiles() for one in shown]
@@ -135,5 +135,5 @@ def _cpus(one: Slice, tier: str) -> float | None:
 
 
 def _rounded(value: float) -> float:
-    """Rounds to four significant digits, which are enough for a chart."""
+    """Rounds to four significant digits, enough for a chart."""
     return float(f"{value:.4g}")

@@ -4,13 +4,13 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """The exit status of a weir command."""
+    """The exit codes of weir's commands."""
 
     DONE = 0
     """The command finished. An invalid verdict of `load` changes this code only with `--strict`."""
     MISSED = 1
-    """A condition did not hold: `load` or `run` missed an objective, `--abort-on` ended a load, `gate` found a
-    regression, `audit` found an impossible number, or `prove` did not measure the predicted effect."""
+    """`load`, `run` or `plan` missed an objective, `--abort-on` ended a load, `gate` found a regression, `audit` found
+    an impossible number, `confirm` did not measure the predicted effect, or a `--fail-if` of `compare` was true."""
     USAGE = 2
     """Wrong usage, an invalid file, or a machine that lacks resources. For `doctor`: weir itself lacks a requirement.
     Also: weir cannot write a file, for example on a full disk. A run then ends and keeps its finished trials."""
@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
 
 
 class WeirError(Exception):
-    """An error for users. `message`: the file, key or flag, what weir found, and what it expected. `hint`: what to do."""
+    """An error for users. `message` names the place, what weir found, and what it expected. `hint` is the next step."""
 
     exit_code: ExitCode = ExitCode.USAGE
 
@@ -38,11 +38,11 @@ class WeirError(Exception):
 
 
 class UsageError(WeirError):
-    """An error for wrong usage, or for a file that is not valid."""
+    """Raised for wrong usage, or for an invalid file."""
 
 
 class InvalidValueError(ValueError):
-    """An error for the text `found`. `expected` describes a valid text, and `hint` is the next command."""
+    """Raised for an invalid value `found`. `expected` describes valid texts, and `hint` is the next command."""
 
     def __init__(self, found: str, expected: str, hint: str = "") -> None:
         super().__init__(f"expected {expected}")
@@ -54,21 +54,21 @@ class InvalidValueError(ValueError):
 
 
 class TargetError(WeirError):
-    """A stack, a service or a target failed."""
+    """Raised if a stack, a service or a target failed."""
 
     exit_code = ExitCode.TARGET
 
 
 class GeneratorError(TargetError):
-    """A failure of the generator. Examples: weir's engine was killed, an external tool hung or printed an unreadable
-    report (the message names the file of this report), or weir lost an agent on another machine."""
+    """Raised if the generator failed. Examples: weir's engine was killed, an external tool hung or printed an
+    unreadable report (the message names the file), or weir lost an agent."""
 
 
 class NoAgentLeftError(WeirError):
-    """weir has lost all agents on other machines. Unlike the loss of a single agent, this error ends a run."""
+    """Raised after the loss of all agents on other machines. Unlike the loss of one agent, this error ends a run."""
 
     exit_code = ExitCode.TARGET
 
 
 class NotWrittenError(WeirError):
-    """weir cannot write the run file or a log beside the run file. Finished trials stay in the run file."""
+    """Raised if weir cannot write the run file or a log beside it. Finished trials stay in the run file."""

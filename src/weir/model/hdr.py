@@ -22,7 +22,7 @@ BUCKETS = (RANGES + 1) * _HALF
 
 
 class Hdr:
-    """Number of samples in each bucket. A quantile is the highest value of a bucket. A mean uses the buckets' middles.
+    """Number of samples in each bucket. A quantile is a bucket's highest value. A mean uses the buckets' middles.
 
     >>> times = Hdr()
     >>> for milliseconds in range(1, 101):
@@ -61,7 +61,7 @@ class Hdr:
         self.counts.update(other.counts)
 
     def remove(self, other: "Hdr") -> None:
-        """Removes the samples of `other`. `merge` must have added `other` before."""
+        """Removes the samples of `other`, which `merge` must have added before."""
         self.counts -= other.counts
 
     def coarsen(self) -> "Hdr":
@@ -101,8 +101,8 @@ class Hdr:
         return {highest_at(index): count for index, count in sorted(self.counts.items())}
 
     def quantiles(self, shares: Iterable[float]) -> list[int]:
-        """Returns the quantile for each share: for 0.99, at least 99 % of the samples are smaller or equal. `shares`
-        ascend from 0 to 1. The histogram has at least one sample. As in the engine, ranks are rounded up."""
+        """Returns the quantile for each share. Example: for 0.99, at least 99 % of the samples are smaller or equal.
+        `shares` ascend from 0 to 1. The histogram must have a sample. As in the engine, ranks are rounded up."""
         samples, buckets, found = self.total, iter(sorted(self.counts.items())), []
         index = reached = 0
         for share in shares:
@@ -130,8 +130,8 @@ def bytes_of_text(text: str) -> bytes:
 
 
 def counts_in(data: bytes) -> dict[int, int]:
-    """Decodes `data` (uncompressed V2). Returns a dict from bucket index to number of samples. This function must be
-    fast, because a live view decodes ten histograms a second."""
+    """Decodes `data` (uncompressed V2). Returns a dict from bucket index to number of samples. Must be fast: a live
+    view decodes ten histograms a second."""
     found: dict[int, int] = {}
     index = begun = shift = 0
     for byte in data[HEADER_BYTES:]:

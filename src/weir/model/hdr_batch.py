@@ -32,7 +32,7 @@ def samples_of(parts: Sequence[bytes]) -> Samples:
     found, first = [], 0
     ends = np.cumsum([len(part) for part in parts])
     while first < len(parts):
-        # Decode at least one histogram, even a histogram that is larger than the maximum.
+        # Decodes at least one histogram, even one above the maximum.
         begin = ends[first - 1] if first else 0
         after = max(first + 1, int(np.searchsorted(ends, begin + _TOGETHER_BYTES, side="right")))
         samples = _samples_of(parts[first:after])
@@ -53,8 +53,8 @@ def _samples_of(parts: Sequence[bytes]) -> Samples:
     payload = np.frombuffer(b"".join(part[HEADER_BYTES:] for part in parts), np.uint8)
     if not len(payload):
         return _NONE
-    # Zig-zag: odd numbers are negative and count buckets without samples. Almost all numbers have one byte. In a
-    # longer number, the last byte stands for the whole number, and the other bytes are skipped.
+    # Zig-zag: odd numbers are negative and count buckets without samples. Almost all numbers have one byte. A longer
+    # number counts at its last byte; its other bytes are skipped.
     steps = ((payload >> 1) * (payload & 1) + 1).astype(np.int64)
     has_samples = ((payload & 129) == 0) & (payload != 0)
     before_last, last, numbers = _longer_numbers(payload)
@@ -76,10 +76,10 @@ def _samples_of(parts: Sequence[bytes]) -> Samples:
 
 
 def _longer_numbers(payload: NDArray[np.uint8]) -> tuple[Integers, Integers, Integers]:
-    """Decodes all numbers that have several bytes. Each byte has seven bits of the number, and the lowest bits come
-    first. Returns the positions of the bytes before the last byte, the positions of the last bytes, and the numbers."""
+    """Decodes all numbers with several bytes. Each byte has seven bits of the number, the lowest bits first. Returns
+    the positions of the bytes before the last, the positions of the last bytes, and the numbers."""
     goes_on = np.flatnonzero(payload > 127)
-    # A number begins at a byte that does not follow a continued byte.
+    # A number begins after a byte that ends a number.
     last = goes_on[np.diff(goes_on, prepend=-2) > 1]
     numbers, unread, shift = np.zeros(len(last), np.int64), np.arange(len(last)), 0
     while len(unread):

@@ -1,6 +1,6 @@
 """The two kinds of load, and the plan that the engine reads. In a *closed* load, each user sends the next request after
-the response. In an *open* load, arrivals do not wait for responses. The file
-`docs/reference/engine.md` describes the plan's JSON."""
+the response. In an *open* load, arrivals do not wait for responses. `docs/reference/engine.md` describes the plan's
+JSON."""
 
 import math
 from base64 import b64encode
@@ -92,7 +92,7 @@ class ClosedLoad:
 
     @property
     def limits_throughput(self) -> bool:
-        """Whether pauses limit the throughput, so that a faster server may show the same throughput."""
+        """Whether pauses limit the throughput. A faster server may then show the same throughput."""
         return self.think is not None or self.pace_s is not None or self.has_pauses
 
     @property
@@ -137,7 +137,7 @@ class OpenLoad:
     session: Session | None = None
     """The requests of each arrival. None if each arrival is a single request."""
     limits_throughput: ClassVar[bool] = True
-    """Whether the load limits the throughput, so that a faster server may show the same throughput."""
+    """Whether the load limits the throughput. A faster server may then show the same throughput."""
 
     @property
     def label(self) -> str:
@@ -199,7 +199,7 @@ def total(profile: Profile, until_s: float) -> float:
 
 
 def constant_from_s(load: Load) -> float | None:
-    """Returns the time at which a load becomes constant: 0, or the end of its only ramp. Returns None for other loads.
+    """Returns the time at which a load becomes constant: 0, or the end of its only ramp. None for other loads.
 
     >>> constant_from_s(ClosedLoad(((0.0, 0.0), (4.0, 200.0))))
     4.0
@@ -308,20 +308,20 @@ class LoadPlan:
     address: str | None = _plan_key(None, "address")
     """IP address and port to which the generator connects. None: the host and port of the target."""
     keep_alive: bool = _plan_key(True, "keep_alive")
-    """Whether a connection carries many requests. Otherwise each request makes its own connection."""
+    """Whether a connection carries many requests. Otherwise each request opens a new connection."""
     retry: bool = _plan_key(True, "retry")
     """Whether the generator sends a request once more if its reused connection ends before a response."""
     all_addresses: bool = _plan_key(False, "all_addresses")
-    """Whether connections go to all addresses of the target's host, in turn. Otherwise to the first that accepts."""
+    """Whether connections go to all addresses of the target's host, in turn. Otherwise to the first working address."""
     targets: tuple[str, ...] = _plan_key((), "targets", list)
-    """URLs of several targets. These URLs replace the request's URL. Connections take the targets in turn."""
+    """URLs of several targets, in place of the request's URL. Connections take the targets in turn."""
     pipeline: int = _plan_key(1, "pipeline")
     """Maximum number of requests in flight on a connection."""
     local_addresses: tuple[str, ...] = _plan_key((), "local_addresses", list)
     """Addresses of this machine that connections use in turn. Each address has about 28,000 ports to one server."""
     tls: Tls | None = _plan_key(None, "tls", asdict)
     kernel_timestamps: bool = _plan_key(False, "kernel_timestamps")
-    """True: response times end when the kernel receives the response. False: when the generator reads the response."""
+    """Whether response times end at the kernel's receipt of the response. False: they end at the generator's read."""
     expected_status: tuple[int, ...] | None = None
     """Statuses of correct responses. None means every status below 400."""
     threads: int = 1
@@ -335,17 +335,17 @@ class LoadPlan:
     scenario: dict[str, Any] | None = _plan_key(None, "scenario")
     """The requests of users, from `weir.Scenario.to_plan()`. The engine then uses only the target of `request`."""
     script: tuple[str, ...] = ()
-    """The path of a script for another tool than weir's engine, and the tool's arguments. Empty: the load is a plan."""
+    """The path and arguments of another tool's script. Empty: weir's engine makes the load from this plan."""
     request_log: str | None = _plan_key(None, "request_log")
     """Path of the request log, relative to the engine's working directory. See `weir.model.request_log`."""
     part: tuple[int, int] | None = _plan_key(None, "part", lambda part: {"first": part[0], "of": part[1]})
-    """If several engines share the load: number of this engine's first thread (from 0), and number of all threads."""
+    """The number of this engine's first thread (from 0), and of all threads, if several engines share the load."""
     held: bool = _plan_key(False, "held")
     """Whether the engine opens the connections and then waits until weir sends the start time."""
 
     def answered_to_the_end(self) -> "LoadPlan":
         """Returns the same load, but the generator waits for the last responses. The generator sends no new request
-        after `duration_s`, and the load ends with the last response, at most `timeout_s` later. So the server has no
+        after `duration_s`. The load ends with the last response, at most `timeout_s` later: so the server has no
         unfinished request. A pipelined load stays unchanged, because its users cannot stop before the load ends."""
         if self.pipeline > 1:
             return self
@@ -355,7 +355,7 @@ class LoadPlan:
                 points = users if isinstance(users, tuple) else ((0.0, users),)
                 last = (self.duration_s, value_at(points, self.duration_s, before_step=True))
                 leaving = (*(point for point in points if point[0] < self.duration_s), last, (self.duration_s, 0.0))
-                # Without users before the end, no response can be missing.
+                # Without users at the end, no response can be missing.
                 return replace(ending, load=replace(self.load, users=leaving)) if highest(leaving) > 0 else self
             case OpenLoad(rate_rps, session=session):
                 due = math.floor(total(rate_rps, self.duration_s)) * (1 if session is None else session.requests)

@@ -18,7 +18,7 @@ CLOCKS = ("response_time", "service_time", "schedule_lag", "connect_time", "time
 
 
 _OMITTED: Mapping[str, bool] = {"is_omitted": True}
-"""Metadata of a field whose key is absent from the JSON if the value is None."""
+"""Metadata of a field: if the value is None, the JSON lacks the key."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -98,7 +98,7 @@ PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p
 LIVE_PERCENTILES = {name: PERCENTILES[name] for name in ("p50", "p90", "p99")}
 """The percentiles that weir shows for a part of a load."""
 BUSY_FRACTION = 0.85
-"""A CPU or a generator that is busy for at least this share of the time may be the limit, as in the engine's verdict."""
+"""A CPU or generator may be the limit if it is busy for at least this share of the time, as in the engine."""
 
 
 class RequestCounts(Record):
@@ -117,7 +117,7 @@ class RequestCounts(Record):
     unanswered: int
     """Requests in flight at the end of the load."""
     unsent: int
-    """Requests that were due, but that the generator had not written at the end of the load."""
+    """Requests that were due, but that the generator had not written before the load's end."""
     retried: int = 0
     """Requests that the generator sent twice, because the server closed the reused connection before a response."""
 
@@ -161,7 +161,7 @@ class ByteCounts(Record):
 
 
 class KernelTimestamps(Record):
-    """Numbers of responses whose last byte has a kernel timestamp, and of responses without this timestamp."""
+    """Numbers of responses with and without a kernel timestamp for the last byte."""
 
     used: int
     """Responses with a kernel timestamp."""
@@ -188,7 +188,7 @@ class RequestLogUse(Record):
     lost: int
     """Records that weir could not write, because the disk was too slow or full. `verdict` reports lost records."""
     problem: str | None = None
-    """Why the disk did not accept more records. None if the disk accepted all records."""
+    """The reason why the disk rejected records. None if the disk accepted all records."""
 
 
 class GeneratorUse(Record):
@@ -199,8 +199,8 @@ class GeneratorUse(Record):
     cpu_fraction: float
     """CPU time of the process ÷ maximum CPU time of its threads."""
     busy_fraction: float | None = None
-    """Share of the time in which the busiest thread handled events, without spinning. If this share is at least 0.85,
-    the generator may be the limit."""
+    """Share of the time in which the busiest thread handled events, without spinning. From 0.85, the generator may be
+    the limit."""
     peak_rss_bytes: int
     """Peak resident memory of the process."""
     threads: int
@@ -212,7 +212,7 @@ class GeneratorUse(Record):
     kernel_timestamps: KernelTimestamps | None = None
     """Use of kernel timestamps. None without `--kernel-timestamps`."""
     clock: str | None = field(default=None, metadata=_OMITTED)
-    """The events at which the response times of another generator begin and end. None for weir's engine."""
+    """The start and end events of another generator's response times. None for weir's engine."""
 
 
 class Verdict(Record):
@@ -227,12 +227,12 @@ class Verdict(Record):
 
     @property
     def lines(self) -> list[str]:
-        """The verdict and its reasons, as lines for the terminal."""
+        """The verdict and the reasons, as lines for the terminal."""
         return [f"verdict: {self.validity}", *(f"  {reason}" for reason in self.reasons)]
 
 
 class Fairness(Record):
-    """Number of written requests per connection, or per user if users come and go."""
+    """Numbers of written requests per connection, or per user if users come and go."""
 
     min: int
     """The smallest number of requests of a connection or user."""
@@ -382,9 +382,9 @@ class LoadSummary(Record):
 
     @classmethod
     def from_figures(cls, requests: RequestCounts, duration_s: float, **figures: Any) -> Self:
-        """Returns a summary of a load, or of a part of a load, for which the engine wrote no summary. `figures` are
-        fields of the summary. Throughput is computed if missing. Other missing times and counts are empty, and a
-        missing verdict is valid. None counts as missing."""
+        """Returns a summary of a load, or of a part of a load, without a summary from the engine. `figures`: fields of
+        the summary. Computes a missing throughput. Other missing times and counts are empty, and a missing verdict is
+        valid. None counts as missing."""
         usual: dict[str, Any] = {
             "schema": 1,
             "target": "",
@@ -400,7 +400,7 @@ class LoadSummary(Record):
 
     @property
     def limit_sentence(self) -> str:
-        """A sentence that compares the throughput with the generator's limit. Empty if this limit is not measured."""
+        """A sentence that compares the throughput with the generator's limit. Empty if this limit is unknown."""
         most, reached = self.generator.max_rate_rps, self.throughput_rps
         if not most:
             return ""
@@ -493,7 +493,7 @@ THREAD_STATE_WORDS = {
     "sleep": "asleep",
     "other": "elsewhere",
 }
-"""A dict from each state of a thread to its description. Each state has a field `<state>_s` in `PoolTimes`."""
+"""A dict from thread state to description. Each state has a field `<state>_s` in `PoolTimes`."""
 THREAD_STATES = tuple(THREAD_STATE_WORDS)
 
 
@@ -561,7 +561,7 @@ class GroupSample(Record):
     private_bytes: int | None = None
     swap_bytes: int | None = None
     network: NetworkSample | None = None
-    """Counters of the group's own network namespace. None if the group has no own namespace."""
+    """Counters of the group's own network namespace. None if the group shares a namespace."""
     threads_by_state: list[PoolTimes] | None = None
 
 
@@ -613,4 +613,4 @@ class Sample(Record):
     pressure: Pressures | None = None
     observer: ObserverCost | None = None
     limits: list[str] = field(default_factory=list)
-    """Sentences on values that the host may not read, and on the values that replace them."""
+    """Sentences about values that the host may not read, and about their replacements."""

@@ -1,4 +1,4 @@
-"""The result of one load, as a tool, a publication or weir reports the result, and the rounding of each figure."""
+"""The result of one load in a report of a tool, a publication or weir, with the rounding of each figure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,17 +29,17 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedResult:
-    """The reported figures of one load, with times in seconds. A figure is None if the report lacks it."""
+    """The reported figures of one load, with times in seconds. None: the report lacks the figure."""
 
     name: str
     tool: str | None = None
-    """The program that printed the report. None if the program's name does not help to explain an error."""
+    """The program that printed the report. None if the name does not help to explain an error."""
     users: int | None = None
     """Number of connections or virtual users of a closed loop."""
     requests_in_flight: int | None = 1
     """Maximum number of requests of a user at the same time (pipelining, streams, batches). None: unknown."""
     think_s: Figure = Figure(0.0)
-    """Mean pause of a user between a response and the next request. `rounding`: the likely error for random pauses."""
+    """Mean pause of a user between a response and the next request. `rounding`: the probable error of random pauses."""
     ramp_s: float = 0.0
     """Time in which the users start, one after the other."""
     loops: int | None = None
@@ -56,7 +56,7 @@ class ReportedResult:
     fates: Mapping[str, int] = field(default_factory=dict)
     """A dict from outcome (`ok`, `failed` and others) to number of requests. Each request has only one outcome."""
     errors: Mapping[str, int] = field(default_factory=dict)
-    """A dict from kind of failure to number of failures, also outside `requests`. `check`: wrong responses."""
+    """A dict from kind of failure to number of failures, even outside `requests`. `check`: wrong responses."""
     mean_s: Figure | None = None
     stdev_s: Figure | None = None
     min_s: Figure | None = None

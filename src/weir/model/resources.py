@@ -19,7 +19,7 @@ class PoolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkUse:
-    """Growth of a network namespace's counters over the window. weir extends the window to the nearest readings."""
+    """Growth of a network namespace's counters over the window, extended to the nearest readings."""
 
     tcp_retransmits: int
     """Number of TCP segments that the kernel sent again."""
@@ -34,12 +34,12 @@ class NetworkUse:
     loopback_bytes: int
     """Bytes sent on loopback."""
     peak_sockets: dict[str, int]
-    """A dict from state (`records.SocketCounts`) to maximum number of TCP sockets, from about one reading a second."""
+    """A dict from state (`records.SocketCounts`) to maximum number of TCP sockets, read about once a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierResources:
-    """Resources of the processes of one tier. A figure is None if weir did not read or may not read the value."""
+    """Resources of the processes of one tier. None: weir did not read or may not read the value."""
 
     cpu_user_s: float
     """CPU time in user mode, including child processes that ended."""
@@ -101,7 +101,7 @@ class StackResources(TierResources):
     observer_cpu_s: float | None = None
     """CPU time of the observation itself."""
     limits: list[str] = field(default_factory=list)
-    """Sentences on values that weir may not read, and on the values that replace them."""
+    """Sentences about values that weir may not read, and about their replacements."""
 
     @property
     def networks(self) -> list[NetworkUse]:

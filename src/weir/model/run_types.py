@@ -15,7 +15,7 @@ Arm = Literal["main", "aa"]
 WEIR = "weir"
 """The name of weir's own engine as a generator."""
 IMPORTED = "imported"
-"""The scale of a run whose trials weir did not measure."""
+"""The scale of a run with trials from another tool."""
 GENERATOR = "generator"
 """Key of the generator in `Cell.coordinates`, if a study varies the generator."""
 
@@ -54,14 +54,14 @@ class Cell:
     replicas: int = 1
     """Number of processes of the stack, each on its own port."""
     cpus: int | None = None
-    """Number of CPUs of the stack if the study varies it. None: the number in the run's placement."""
+    """Number of the stack's CPUs, if the study varies it. None: the number in the run's placement."""
     started: bool = True
     """Whether weir starts the server. False for an external server, which already runs."""
     generator: str = WEIR
     """The program that generates the load: `weir`, or the name of another tool."""
     coordinates: dict[str, str] = field(default_factory=dict)
     """Settings that the study varies, in addition to workload and load: limits, replicas, cpus. weir compares two cells
-    only if all settings that both cells have are equal."""
+    only if their common settings are equal."""
     upper_bounds: tuple[UpperBound, ...] = ()
     """Upper bounds of the cell's throughput, the lowest first. Empty if no bound is known in advance."""
 
@@ -85,7 +85,7 @@ def coordinate_text(name: str, value: str) -> str:
             noun = {"replicas": "replica", "cpus": "CPU"}[name]
             return f"{value} {noun}" if value == "1" else f"{value} {noun}s"
         case "scenario":
-            # The value is the scenario's name and a digest of the scenario. Users need only the name.
+            # The value is the scenario's name and a digest. Users need only the name.
             return f"scenario {value.split()[0]}"
     # A name such as `delay.delay` begins with the service. The study shows the service, so the text omits it.
     return f"{name.rpartition('.')[2]} {value}"
@@ -117,7 +117,7 @@ class Network:
     port: int
     """Port on which the stack listens inside its network."""
     published_port: int
-    """Port to which clients connect. If the ports differ, the network namespace translates this port to `port`."""
+    """Port to which clients connect. If `port` differs, the network namespace translates this port to `port`."""
     delay_ms: float = 0.0
     """Additional time of each round trip. The network delays each direction by half of this time."""
     loss: float = 0.0
@@ -147,7 +147,7 @@ class Placement:
     network: Network | None = None
     """The stack's separate network. None if the stack is on loopback."""
     omitted_features: tuple[str, ...] = ()
-    """Sentences on features that weir omitted: this machine lacks the feature, and the study allows the omission."""
+    """Sentences about omitted features: this machine lacks the feature, and the study allows its omission."""
     advertised_address: str | None = None
     """Address at which agents reach this machine. None if this machine generates the loads."""
     agent_threads: tuple[int, ...] = ()
@@ -158,7 +158,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """A figure of a stack from a published study. Reports show it beside the measured figure. It is never a target."""
+    """A figure of a stack from a published study. Reports show it beside the measured figure, never as a target."""
 
     stack: str
     metric: str
@@ -201,7 +201,7 @@ class RunInfo:
 
     @property
     def first_look(self) -> int | None:
-        """The first block after which narrow confidence intervals may end the run. None if the run has no such rule."""
+        """The first block after which narrow confidence intervals may end the run. None without such a rule."""
         look: int | None = self.environment.get("first_look")
         return look
 
@@ -216,7 +216,7 @@ Rule = Literal["blocks", "width", "most_blocks", "budget", "first_answer", "no_v
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """Why a run ended: number of blocks, width of confidence intervals, budget, or the first findings of `--fast`."""
+    """Why a run ended: number of blocks, width of confidence intervals, budget, or the first findings (`--fast`)."""
 
     rule: Rule
     """Name of the rule."""
@@ -248,7 +248,7 @@ class MeasurementWindow:
     """Whether the load reached a steady state. None if unknown."""
     why: str
     extended: bool = False
-    """Whether weir extended the load, because the load had not reached a steady state."""
+    """Whether weir extended the load to reach a steady state."""
     segments: tuple[Segment, ...] = ()
     """The segments in the order of time. Empty if unknown."""
 
@@ -259,7 +259,7 @@ class MeasurementWindow:
 
 
 class CaptureResult(Record):
-    """The record `end` of a packet capture: the requests in the captured packets. See `docs/reference/engine.md`."""
+    """The record `end` of a packet capture: the captured requests. See `docs/reference/engine.md`."""
 
     requests: int
     connections: int
@@ -292,13 +292,13 @@ class TrialResult:
     """A dict from process name to the path of the process's log file, relative to the run folder."""
     window: MeasurementWindow | None = None
     whole_load: LoadSummary | None = None
-    """The generator's summary of the whole load, with all failures. None if the window is the whole load."""
+    """The generator's summary of the whole load, including all failures. None if the window is the whole load."""
     phases_s: dict[str, float] = field(default_factory=dict)
     """Duration of each phase (`findings.trial_phases.PHASES`), and the `total`."""
     work: tuple[ServiceWork, ...] = ()
     """Work of the stack's services over the whole load, from the services' own counters."""
     discrepancies: tuple[str, ...] = ()
-    """Sentences on invariants of the workload that the load violated."""
+    """Sentences about violated invariants of the workload."""
     reported_result: ReportedResult | None = None
     """The report of a generator other than weir's engine, with the rounding of each figure."""
     tap: CaptureResult | None = None
@@ -338,11 +338,11 @@ _MACHINE = (
     "kernel", "architecture", "cpu_model", "cpus", "cpus_available", "governor", "memory_bytes", "libc", "isolation",
     "compilers_first",
 )  # fmt: skip
-"""Keys of `RunInfo.environment` that weir compares between two runs. All other keys may differ."""
+"""Keys of `RunInfo.environment` that weir compares between two runs. Other keys may differ."""
 
 
 def compare_environments(base: RunInfo, head: RunInfo) -> list[str]:
-    """Returns a text for each difference in machine, weir or placement. Such differences may change a run's figures."""
+    """Returns a text for each difference in machine, weir or placement that may change a run's figures."""
     values = [(key, base.environment.get(key), head.environment.get(key)) for key in _MACHINE]
     found = [f"{key}: {mine} and {theirs}" for key, mine, theirs in values if mine != theirs]
     if base.weir_version != head.weir_version:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 NOISE = 0.01
-"""weir ignores differences of up to this number of statements or rows per request. Their cause is housekeeping."""
+"""Maximum difference in statements or rows per request that weir ignores. Housekeeping causes such differences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ServiceWork:
     requests: int
     """Number of completed requests, by which weir divides the totals."""
     edge_requests: int
-    """Number of failed or unanswered requests. Such requests may have caused work, although they did not complete."""
+    """Number of failed or unanswered requests. They may have caused work without a whole response."""
     statements: int
     """Number of statements that read or change data."""
     control_statements: int
@@ -48,5 +48,5 @@ class ServiceWork:
 
     @property
     def edge(self) -> float:
-        """Maximum relative error of a figure per request. `edge_requests` cause this error."""
+        """Maximum relative error of a figure per request, caused by `edge_requests`."""
         return 2 * self.edge_requests / self.requests if self.requests else 0.0

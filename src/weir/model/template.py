@@ -29,8 +29,8 @@ def pieces(template: str) -> Iterator[str | list[str]]:
 
 
 def fill_environment(scenario: Any, place: str = "scenario") -> Any:
-    """Returns the scenario of a plan with the values of environment variables instead of `{{env NAME}}`. weir fills a
-    plan only for the engine, so that run files hold no value. Raises UsageError that names every missing variable."""
+    """Returns the scenario of a plan with values of environment variables in place of `{{env NAME}}`. Only the engine
+    gets these values; run files do not. Raises UsageError that names every missing variable."""
     missing: dict[str, list[str]] = {}
 
     def fill(value: Any, key: str) -> Any:

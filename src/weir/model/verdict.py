@@ -21,7 +21,7 @@ class Reason:
     kind: str
     """Kind of the reason, without figures. Reports group reasons by kind."""
     validity: Validity
-    """The trial's verdict is at least as bad as this value. `valid`: the reason is only a note."""
+    """Upper limit of the trial's validity. `valid`: the reason is only a note."""
     fact: str
     threshold: str = ""
     cause: str = ""
@@ -42,7 +42,7 @@ class TrialVerdict:
 
     @classmethod
     def from_texts(cls, validity: Validity, texts: Iterable[str]) -> Self:
-        """Returns a verdict from the texts of another program, such as the generator."""
+        """Returns a verdict with the reasons of another program, such as the generator."""
         return cls(tuple(Reason("told", validity, text) for text in texts))
 
     @property

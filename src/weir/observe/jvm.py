@@ -24,7 +24,7 @@ GC_PAUSE = "gc pause"
 SAFEPOINT = "safepoint"
 _VARIABLE = "JAVA_TOOL_OPTIONS"
 _LEAST_SAFEPOINT_S = 0.001
-"""Minimum length of a stop without garbage collection, in seconds. weir ignores the many shorter stops of a JVM."""
+"""Minimum length of a stop without garbage collection, in seconds. weir ignores the many shorter stops."""
 
 _DECORATED = re.compile(r"\[(\d+)ns\]")
 _COLLECTION = re.compile(r"\] GC\(\d+\) (?:[yYoO]: )?(Pause .*\S) (\d+(?:\.\d+)?)ms$")
@@ -33,7 +33,7 @@ _STOPPED = re.compile(r'\] Safepoint "([^"]*)".* Total: *(\d+) ns')
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A stop of all threads of a JVM. `end_ns`: time of the stop's end, by CLOCK_MONOTONIC."""
+    """A stop of all threads of a JVM. `end_ns`: time of the stop's end, on CLOCK_MONOTONIC."""
 
     kind: str
     """`GC_PAUSE` for a garbage collection, or `SAFEPOINT` for any other reason."""
@@ -48,7 +48,7 @@ class Pause:
 
 
 def build_pause_log_path(log: Path) -> Path:
-    """Returns the path of the JVMs' pause logs, next to a process's log. Each JVM replaces `%p` with its process id."""
+    """Returns the path of the JVMs' pause logs, beside a process's log. Each JVM replaces `%p` by its process id."""
     return log.with_name(f"{log.stem}-gc-%p.log")
 
 
@@ -58,7 +58,7 @@ def find_pause_logs(log: Path) -> list[Path]:
 
 
 def add_pause_log(environment: Mapping[str, str], log: Path) -> dict[str, str]:
-    """Returns `environment` with the option for a pause log. The stack's own options come later and take precedence.
+    """Returns `environment` with the option for a pause log. The stack's own options come later and have precedence.
 
     >>> add_pause_log({"JAVA_TOOL_OPTIONS": "-Xmx64m"}, Path("/gc-%p.log"))["JAVA_TOOL_OPTIONS"]
     '\\'-Xlog:gc,gc+phases,safepoint:file="/gc-%p.log":timenanos,level,tags:filecount=0\\' -Xmx64m'
@@ -95,7 +95,7 @@ def parse_pauses(lines: Iterable[str]) -> Iterator[Pause]:
 
 
 def read_pause_events(logs: Iterable[Path], *, start_ns: int, end_ns: int) -> list[TrialEvent]:
-    """Returns the pauses in JVMs' logs that overlap a load, sorted by start. `start_ns`, `end_ns`: CLOCK_MONOTONIC."""
+    """Returns the pauses from JVMs' logs during a load, sorted by start. `start_ns`, `end_ns`: CLOCK_MONOTONIC."""
     events = []
     for log in logs:
         lines: list[str] = []
@@ -109,6 +109,6 @@ def read_pause_events(logs: Iterable[Path], *, start_ns: int, end_ns: int) -> li
 
 
 def is_shared_by_jvms(path: str) -> bool:
-    """Returns whether several JVMs may use this file. A JVM publishes counters in `hsperfdata_USER/PID`, and JVMs in
+    """Returns whether several JVMs may use this file. A JVM publishes counters in `hsperfdata_USER/PID`. JVMs in
     different PID namespaces may have the same PID."""
     return Path(path).parent.name.startswith("hsperfdata_")

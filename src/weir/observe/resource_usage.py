@@ -13,7 +13,7 @@ from weir.model.resources import NetworkUse, PoolUse, StackResources, TierResour
 
 _T = TypeVar("_T")
 _LEAST_THREADS = 0.0005
-"""Results omit thread states with a mean of at most this number of threads. Such small numbers are rounding errors."""
+"""Results leave out thread states with a mean of at most this number of threads: a rounding error."""
 
 
 def compute_stack_resources(
@@ -52,7 +52,7 @@ def compute_stack_resources(
 
 
 class _Window:
-    """The samples of a window of time. `inside` are only the samples from start to end of the window."""
+    """The samples of a window of time. `inside`: only the samples from the window's start to its end."""
 
     def __init__(self, samples: Sequence[Sample], start_ns: int, end_ns: int) -> None:
         self.samples = sorted(samples, key=lambda sample: sample.t_ns)
@@ -65,7 +65,7 @@ class _Window:
         return bool(self.inside) and len(self.samples) > 1 and self.samples[0].t_ns <= self.start_ns
 
     def used(self, figure: Callable[[Sample], float]) -> float:
-        """Returns the growth of a counter in the window, from interpolated readings. Returns 0 for a counter that falls
+        """Returns the growth of a counter in the window, from interpolated readings. Returns 0 if the counter falls,
         because a process group ended."""
         start, end = np.interp(
             (0, self.end_ns - self.start_ns),
@@ -75,8 +75,8 @@ class _Window:
         return max(float(end - start), 0.0)
 
     def around(self, read: Callable[[Sample], _T | None]) -> tuple[_T, _T, float] | None:
-        """Returns the last reading before the window, the first reading after the window, and the seconds between both.
-        The first or the last reading of all replaces a missing reading. Returns None if no sample has a reading."""
+        """Returns the last reading before the window, the first reading after it, and the seconds between both. If one
+        is missing, takes the first or the last reading of all. Returns None if no sample has a reading."""
         found = [(sample.t_ns, value) for sample in self.samples if (value := read(sample)) is not None]
         if not found:
             return None
@@ -105,7 +105,7 @@ def _compute_figures(window: _Window, groups: Callable[[Sample], Sequence[GroupS
     """Returns the fields of `TierResources` that are sums over process groups."""
 
     def values(name: str, sample: Sample) -> list[float | None] | None:
-        """Returns the figure of each group. Returns None if no group has the figure."""
+        """Returns the figure of each group. None if no group has the figure."""
         found = [getattr(group, name) for group in groups(sample)]
         return found if any(value is not None for value in found) else None
 

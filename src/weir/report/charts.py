@@ -1,4 +1,4 @@
-"""Computes the data of each point's charts. The charts need no findings, only the ids of the trials that count. So weir
+"""Computes the data of each point's charts. Charts need no findings, only the ids of the counted trials. So weir
 computes charts and findings at the same time: both take long in a run with a thousand trials."""
 
 from collections.abc import Callable, Sequence
@@ -43,12 +43,12 @@ class PointCharts:
 
 
 Charts = Callable[[], list[PointCharts]]
-"""Waits for the charts and returns them in the order of `RunFindings.points`. Call the function at most once."""
+"""Waits for the charts, and returns them in the order of `RunFindings.points`. Call the function at most once."""
 
 
 def begin_charts(reader: RunReader) -> Charts:
-    """Starts to compute charts in worker processes. Returns a function that waits for them, or raises WeirError for a
-    damaged run file."""
+    """Starts to compute charts in worker processes. Returns a function that waits for the charts. The returned function
+    raises WeirError for a damaged run file."""
     cells = reader.cells()
     names = dict.fromkeys((cell.id for cell in cells), SERVER) if reader.info.is_load else sentence_names(cells)
     groups = group_points(cells, trials_to_show(reader))
@@ -62,8 +62,8 @@ def begin_charts(reader: RunReader) -> Charts:
 
 
 def build_answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeries:
-    """Returns a line for each stack (the mean number of responses so far) and a line for each distinct upper bound. The
-    lines show sums, not rates: a burst's rate may exceed an upper bound, but the sum never exceeds bound × time."""
+    """Returns a line for each stack (the mean cumulative responses) and a line for each distinct upper bound. The lines
+    show sums, not rates: a burst's rate may exceed an upper bound, but the sum never exceeds bound × time."""
     if not any(stack.upper_bounds for stack in shown):
         return AnswerSeries([], [])
     intervals = {trial: reader.intervals(trial) for stack in shown for trial in stack.trials}
@@ -81,6 +81,6 @@ def build_answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeri
 
 
 def _answered(rows: Sequence[IntervalRow], edges: Array) -> Array:
-    """Returns the number of correct responses of a trial until each time in `edges`."""
+    """Returns a trial's number of correct responses up to each time in `edges`."""
     ends = [0.0, *(row.end_s for row in rows)]
     return np.asarray(np.interp(edges, ends, np.cumsum([0, *(row.ok for row in rows)])))

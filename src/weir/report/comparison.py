@@ -23,7 +23,7 @@ _TITLES = {
     THROUGHPUT: "requests/s", P50: "p50", P99: "p99", CPU: "CPU per request", MEMORY: "memory", READY: "start-up",
 }  # fmt: skip
 _PHRASES = {THROUGHPUT: ("answers", "as many requests as"), P50: ("takes", "as long for the median response as")}
-"""Verb and object of the answer's sentence for each possible metric of the answer."""
+"""Verb and object of the answer's sentence, for each metric that the answer may use."""
 _HEADINGS = ("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s")
 _BAR_WIDTH, _MIN_BAR_WIDTH = 31, 9
 _MAX_REASONS = 3
@@ -33,7 +33,7 @@ _MAX_RATIO = 20.0
 
 @dataclass(frozen=True, slots=True)
 class RatioLine:
-    """The ratio of one side to the first side on one metric."""
+    """The ratio of a side to the first side on one metric."""
 
     side: str
     metric: str
@@ -82,7 +82,7 @@ def _compare_side(point: Point, found: Comparison) -> str:
 
 
 def _is_narrow(found: Comparison) -> bool:
-    """Returns whether a ratio's interval is narrow enough to print. With two blocks, it may be 0.001–1,000."""
+    """Returns whether a ratio's interval is narrow enough to print. Two blocks may give 0.001–1,000."""
     return bool(found.low and found.high and found.high / found.low <= _MAX_RATIO**2)
 
 
@@ -140,7 +140,7 @@ def render_so_far(run: RunFindings) -> RenderableType:
 
 
 def list_notes(findings: RunFindings) -> Iterator[str]:
-    """Yields notes: each side's bottleneck, the noise, reasons to doubt the result, and the measurement to do next."""
+    """Yields notes: each side's bottleneck, the noise, reasons to doubt the result, and the next measurement."""
     held_back: dict[str, list[str]] = {}
     for one in findings.bottlenecks:
         limit = "no resource that weir observed is full" if one.kind == "unknown" else f"the limit is {one.what}"

@@ -28,9 +28,9 @@ _METRICS = (THROUGHPUT, _FAILED, P99, MEAN, _CPUS, CPU, MEMORY)
 _TITLES = {_CPUS: ("CPUs in use", "CPUs"), _FAILED: ("requests that failed", "%")}
 _LOGARITHMIC = (P99, MEAN)
 _AXES = {CONNECTIONS: "connections", RATE: "arrivals a second"}
-"""Names of the axes of load, for headings. An axis of a setting has the setting's name from the study file."""
+"""Names of the load axes, for headings. A setting's axis has the setting's name from the study file."""
 _GENERATOR_REASONS = {"generator limit", "generator busy"}
-"""If a trial's verdict has a reason of one of these kinds, the generator may have limited the trial."""
+"""Kinds of verdict reasons. A reason of these kinds means that the generator may have limited the trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class CurveLine:
     low: Line
     high: Line
     law: Line
-    """Throughput according to the universal scalability law; empty if the law does not fit the measured values."""
+    """Throughput by the universal scalability law; empty if the law does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,14 @@ class CurveChart:
 
 @dataclass(frozen=True, slots=True)
 class CurveCrossing:
-    """The amount of load, or the value of a setting, at which one stack overtakes another on a metric."""
+    """The amount of load, or the setting's value, where one stack overtakes another on a metric."""
 
     metric: str
     at: float
     low: float | None
     high: float | None
     text: str
-    """A sentence with the two stacks, the amount at which they cross, and this amount's interval."""
+    """A sentence with the two stacks, the amount of the crossing, and the interval of that amount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class CurveSeries:
     where: str
     unit: str
     amounts: list[float]
-    """The positions on the axis: the measured amounts, and amounts between them for the lines of the fitted laws."""
+    """The positions on the axis: the measured amounts, and more amounts for smooth lines of the fitted laws."""
     measured: list[float]
     charts: list[CurveChart]
     """The charts with at least one value; the chart of throughput is the first."""
@@ -103,12 +103,12 @@ class CurveSeries:
         return _AXES.get(self.axis, self.axis)
 
     def chart_sentence(self, chart: CurveChart) -> str:
-        """Returns the text below any chart except the first: the lowest value, the highest value, and the crossings."""
+        """Returns the text below a chart other than the first: lowest value, highest value, and crossings."""
         return " ".join([self._levels(chart), *_changes_of_sides(self.crossings, chart.metric)])
 
     def _levels(self, chart: CurveChart) -> str:
-        """Picks the largest amount with a value of every stack, and returns a sentence with the lowest and the highest
-        value there. Without such an amount, or with one stack, returns the course of each stack."""
+        """Returns a sentence with the lowest and the highest value at the largest amount that all stacks have. Without
+        such an amount, or with one stack, returns the course of each stack."""
         for amount in reversed(self.measured):
             at = self.amounts.index(amount)
             known = sorted((value, line.name) for line in chart.lines if (value := line.values[at]) is not None)
@@ -137,9 +137,9 @@ class CurveSeries:
 
 
 def build_curves(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
-    """Returns the charts of each set of points that differ in one number. Charts over the amount of load come first. If
-    the load varies too, a setting has charts only if two stacks cross along the setting. The verdicts of `trials` show
-    which amounts the generator may have limited."""
+    """Returns the charts of each set of points that differ in one number: first the charts over the amount of load. If
+    the load varies too, a setting has charts only if two stacks cross along the setting. `trials` show at which amounts
+    the generator may have been the limit."""
     kinds = {trial.id: {reason.kind for reason in trial.result.verdict.reasons} for trial in trials}
     limited = {trial for trial, found in kinds.items() if found & _GENERATOR_REASONS}
     lines = group_by_axis(findings.points)
@@ -151,7 +151,7 @@ def build_curves(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSe
 
 
 def alike_but_for_load(points: Sequence[Point]) -> list[list[Point]]:
-    """Returns groups of points. The points of a group differ only in the amount of load."""
+    """Groups points that differ only in the amount of load."""
     groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Point]] = {}
     for point in points:
         groups.setdefault((point.axis, point.workload, tuple(sorted(point.coordinates.items()))), []).append(point)
@@ -218,7 +218,7 @@ def _curve(findings: RunFindings, along: AxisSeries[Point], limited: Set[int]) -
 
 
 def _figures(key: str, stack: StackFindings | None) -> tuple[float | None, float | None, float | None]:
-    """Returns a stack's value of the metric `key`, and the two ends of its interval, in the unit of the chart."""
+    """Returns a stack's value of the metric `key` and both ends of the interval, in the chart's unit."""
     if stack is None:
         return None, None, None
     if key == _CPUS:

@@ -1,5 +1,5 @@
-"""Exports a run or a load as JSON, CSV and Markdown, and in the formats of JMeter, Locust and HdrHistogram. A response
-time counts from the intended start of the request. The formats of other tools merge a stack's trials that count."""
+"""Exports a run or a load as JSON, CSV and Markdown, and in the formats of JMeter, Locust and HdrHistogram. Response
+times count from the intended start of the request. Formats of other tools merge a stack's counted trials."""
 
 import csv
 import io
@@ -36,7 +36,7 @@ JMETER_PERCENTILES = (50, 90, 95, 99, 0, 100)
 
 @dataclass(frozen=True)
 class Sampled:
-    """The counts and response times of one load, or of one stack at one point over all trials that count."""
+    """The counts and response times of a load, or of one stack's counted trials at one point."""
 
     name: str
     method: str = ""
@@ -80,7 +80,7 @@ class Sampled:
         times_ns, _, reached = self.times
         if not len(times_ns):
             return [0.0] * len(percents)
-        # The tolerance keeps rounding errors from selecting the next request.
+        # The tolerance prevents rounding errors from selecting the next request.
         at = np.searchsorted(reached, np.array(percents) / 100 * reached[-1] - 1e-6)
         return [float(time_ns) / 1e6 for time_ns in times_ns[at]]
 
@@ -121,7 +121,7 @@ def render_json(findings: RunFindings) -> str:
 
 
 def render_jmeter(rows: Sequence[Sampled]) -> str:
-    """Returns JMeter's aggregate report as CSV, in whole milliseconds. The last row merges all rows before."""
+    """Returns JMeter's aggregate report as CSV, in whole milliseconds. The last row merges all other rows."""
     return csv_text(AGGREGATE_COLUMNS, [_jmeter_row(row) for row in [*rows, _merge(rows, "TOTAL")]])
 
 
@@ -138,7 +138,7 @@ def _jmeter_row(row: Sampled) -> list[Any]:
 
 
 def render_locust(rows: Sequence[Sampled]) -> str:
-    """Returns Locust's `_stats.csv`, in milliseconds. The last row merges all rows before."""
+    """Returns Locust's `_stats.csv`, in milliseconds. The last row merges all other rows."""
     return csv_text(_LOCUST, [_locust_row(row) for row in [*rows, _merge(rows, "Aggregated")]])
 
 
@@ -153,7 +153,7 @@ def _locust_row(row: Sampled) -> list[Any]:
 
 
 def render_hgrm(rows: Sequence[Sampled]) -> str:
-    """Returns each row's name and percentile distribution, in HdrHistogram's format and in milliseconds."""
+    """Returns the name and percentile distribution of each row, in HdrHistogram's format and in milliseconds."""
     return "\n".join(_distribution(row) for row in rows)
 
 
@@ -208,13 +208,13 @@ def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, float]]:
             yield from _numbers(one, f"{key}.{name}" if key else name)
     elif isinstance(value, list | tuple):
         for number, one in enumerate(value, 1):
-            # The name of a target or an agent is a part of the key.
+            # A target's or an agent's name is a part of the key.
             name = one.get("url") or one.get("name") or number if isinstance(one, dict) else number
             yield from _numbers(one, f"{key}.{name}")
 
 
 def _unit(key: str) -> str:
-    """Returns the unit of the number under `key` in a load's JSON. Endings in `key` show the unit, such as `_us`."""
+    """Returns the unit of the number under `key` in a load's JSON. The end of `key`, such as `_us`, shows the unit."""
     if key in UNITS:
         return UNITS[key]
     for part in reversed(key.split(".")):
@@ -298,7 +298,7 @@ def _markdown_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
 
 
 def _inline(text: str) -> str:
-    """Returns `text` on one line, because names of stacks and steps may contain line breaks."""
+    """Returns `text` on one line. Names of stacks and steps may contain line breaks."""
     return " ".join(text.split())
 
 

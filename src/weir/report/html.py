@@ -32,7 +32,7 @@ from weir.store import RunReader
 def write_html(
     reader: RunReader, findings: RunFindings, path: Path, against: Gate | None = None, *, charts: Charts | None = None
 ) -> None:
-    """Writes the report to `path`, completely or not at all. Raises WeirError: the file cannot be written."""
+    """Writes the report to `path`, completely or not at all. Raises WeirError if the file cannot be written."""
     write_page(render_html(reader, findings, against, charts=charts), path)
 
 
@@ -44,7 +44,7 @@ def render_html(
     `begin_charts`; None: this function starts the charts."""
     begun = charts or begin_charts(reader)
     load = findings if isinstance(findings, LoadFindings) else None
-    # Compiles the templates once, before the workers start, so that no worker compiles them again.
+    # Compiles the templates before the workers start. Otherwise each worker would compile them.
     for name in (TEMPLATE,) if load else (TEMPLATE, *RUN_TEMPLATES):
         get_template(name)
     curves = build_curves(findings, reader.trials())
@@ -82,7 +82,7 @@ def _generator_cells(one: GeneratorFindings) -> list[str]:
 
 
 def _generator_intervals(one: GeneratorFindings) -> dict[int, str]:
-    """Returns the text of the interval for each column of `_generator_cells` that has an interval."""
+    """Returns the interval as text for each column of `_generator_cells` with an interval."""
     intervals = {
         {"p50": 3, "p99": 6}[found.quantile]: f"{significant(found.low, 2)}–{significant(found.high, 2)}"
         for found in one.against_kernel
@@ -93,7 +93,7 @@ def _generator_intervals(one: GeneratorFindings) -> dict[int, str]:
 
 
 def _split_basis(sentence: str) -> tuple[str, str]:
-    """Splits an answer before the last '(95 % interval'. The page prints the second part in smaller type."""
+    """Splits an answer at the last '(95 % interval'. The page prints the second part in smaller type."""
     head, mark, tail = sentence.rpartition("(95 % interval")
     return (head.rstrip(), mark + tail) if mark else (sentence, "")
 
@@ -118,7 +118,7 @@ def _window_text(trial: Trial) -> list[str]:
 
 
 def _settings(findings: RunFindings) -> list[tuple[str, str, str, str]]:
-    """Returns (label, title, model, settings) of each stack. The text of a setting has all values that the run uses."""
+    """Returns (label, title, model, settings) of each stack. A setting's text has all values in the run."""
     found: dict[str, list[StackFindings]] = {}
     for point in findings.points:
         for stack in point.stacks:

@@ -13,7 +13,7 @@ from weir.report.number_format import display, interval_text, value_text
 MARGIN_PERCENT = 2.0
 """Space at both ends of the axis, so that a dot at an end is completely visible."""
 _GREY = 6
-"""The colour of a row that belongs to no stack."""
+"""The colour of a row without a stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def tile_rows(point: Point, metric: str) -> tuple[Row, ...]:
 
 
 def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> Strip | None:
-    """Returns the chart of ratios on a logarithmic axis that contains the ratio 1; None if no ratio is known."""
+    """Returns the chart of ratios, on a logarithmic axis with the ratio 1. None if no ratio is known."""
     compared = [comparison for comparison in comparisons if comparison.ratio]
     if not compared:
         return None
@@ -115,7 +115,7 @@ def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> S
 
 
 def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Strip:
-    """Returns the chart of throughput's spread in percent: a row for each source, and a row for identical copies."""
+    """Returns the chart of the throughput's spread in percent: a row per source, and a row for identical copies."""
     split = variation.split
     parts: list[tuple[str, float, float | None, float | None]] = [
         ("within trials", split.within, None, None),
@@ -145,8 +145,8 @@ def assign_colours(*points: Point) -> dict[str, int]:
 
 
 def _linear_axis(largest: float, scale: float) -> tuple[Callable[[float | None], float | None], tuple[Tick, ...]]:
-    """Returns a function and the ticks of a linear axis from zero. The function returns the position of a value in
-    percent. `largest` is in the unit of the axis: the unit of value × `scale`."""
+    """Returns a function and the ticks of a linear axis from zero. The function converts a value to a position in
+    percent. `largest`: the axis's end, in the unit of value × `scale`."""
     steps = linear_ticks(largest)
     end = max(largest, steps[-1])
 
@@ -157,7 +157,7 @@ def _linear_axis(largest: float, scale: float) -> tuple[Callable[[float | None],
 
 
 def linear_ticks(largest: float) -> list[float]:
-    """Returns 0 and two to five equal steps of a round size, for an axis from 0 to `largest`."""
+    """Returns 0 and two to five equal steps of a round size, for an axis that ends at `largest`."""
     step = 10 ** math.floor(math.log10(largest / 4))
     step *= next(factor for factor in (1, 2, 2.5, 5, 10) if largest / (step * factor) <= 5)
     return [index * step for index in range(int(largest / step + 0.1) + 1)]
@@ -179,7 +179,7 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 
 
 def _at_most_seven(low: float, high: float, scales: Iterable[list[float]]) -> list[float]:
-    """Returns the values from `low` to `high` of the first scale with at most seven such values, or of the last scale."""
+    """Returns the values from `low` to `high` in the first scale with at most seven of them, or in the last scale."""
     found = [[value for value in scale if low <= value <= high] for scale in scales]
     return next((inside for inside in found if len(inside) <= 7), found[-1])
 

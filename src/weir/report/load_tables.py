@@ -74,7 +74,7 @@ def slowest_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
 
 
 def plan_rows(findings: LoadFindings) -> list[tuple[str, str]]:
-    """Returns (name, text) for the main values of a load's plan. The report also contains the whole plan."""
+    """Returns (name, text) for the main values of a load's plan. The report has the whole plan elsewhere."""
     plan, request = findings.plan, findings.plan.get("request", {})
     rows = [
         ("target", findings.title),

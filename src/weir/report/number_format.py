@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from weir.findings import metrics
 from weir.findings.formatting import significant
-from weir.findings.point_types import Held, Measure
+from weir.findings.point_types import Measure, ObjectiveResult
 
 TABLE_METRICS = (metrics.THROUGHPUT, metrics.P50, metrics.P99, metrics.CPU, metrics.MEMORY, metrics.READY)
 """The metrics in the table of a point, a column for each."""
@@ -22,22 +22,22 @@ GENERATOR_METRICS = (
 
 _DISPLAY = {"req/s": ("req/s", 1.0, 4), "µs": ("ms", 1e-3, 3), "bytes": ("MB", 1e-6, 3), "s": ("s", 1.0, 3)}
 MOST_DECIMALS = 3
-"""Maximum number of decimals. More decimals of a time in ms or s have no use."""
+"""Maximum number of decimals. More decimals of milliseconds or seconds are useless."""
 _CPU = ("µs", 1.0, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """The printed unit of a metric, the factor from the metric's own unit, and the number of significant digits."""
+    """The printed unit of a metric, the factor to that unit, and the number of significant digits."""
 
     unit: str
     scale: float
     digits: int
 
     def text(self, value: float, *, like: float | None = None) -> str:
-        """Returns `value` (in the metric's own unit) as text without unit, with as many decimals as `like`."""
+        """Returns `value` (in the metric's own unit) as text without unit. The text has as many decimals as `like`."""
         scaled = value * self.scale
-        # Rates from 1,000 req/s on are shown exactly, as whole numbers.
+        # Rates of 1,000 req/s or more are exact whole numbers.
         if self.unit == "req/s" and abs(like * self.scale if like is not None else scaled) >= 1000:
             return f"{scaled:,.0f}"
         size = abs(like * self.scale if like else scaled)
@@ -76,8 +76,8 @@ def size_ratio_text(ratio: float | None) -> str:
     return "–" if ratio is None else f"{significant(ratio)}×"
 
 
-def found_text(held: Held) -> str:
-    """Returns the value that weir measured for an objective, with its unit, such as '43.1 ms' or '0.2 %'."""
+def found_text(held: ObjectiveResult) -> str:
+    """Returns the measured value for an objective, with its unit, such as '43.1 ms' or '0.2 %'."""
     if held.found is None:
         return "not measured"
     match held.unit:

@@ -1,6 +1,6 @@
-"""Builds HTML pages from templates, the data of charts, the script and the style. A run file may contain harmful text,
-because names, error texts and studies come from other people. So templates escape every text, the charts' JSON contains
-no tags, and the page's policy allows only weir's own script."""
+"""Builds HTML pages from templates, charts' data, script and style. A run file may contain harmful text, because other
+people write names, error texts and studies. So templates escape every text, the charts' JSON contains no tags, and the
+page's policy allows only weir's own script."""
 
 import json
 import os
@@ -26,7 +26,7 @@ _INTERVAL = re.compile(r"\([\d.,]+–[\d.,]+\)")
 
 
 def write_page(page: str, path: Path) -> None:
-    """Writes a page to `path`, completely or not at all. Raises WeirError: the file cannot be written."""
+    """Writes a page to `path`, completely or not at all. Raises WeirError if the file cannot be written."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_text(page, encoding="utf-8", errors="replace", newline="\n")
@@ -38,10 +38,10 @@ def write_page(page: str, path: Path) -> None:
 
 
 def render_page(template: str, data: str, **values: Any) -> str:
-    """Returns the page of a template. `data` is the charts' data as JSON, and `values` are the template's variables.
-    Raises WeirError: the web bundle is missing."""
+    """Returns the page of a template. `data`: the charts' data as JSON. `values`: the template's variables. Raises
+    WeirError if the web bundle is missing."""
     bundle = load_web_assets()
-    # The policy allows script and style by their hashes, so the page must contain the same bytes.
+    # The page's policy allows script and style by their hashes. The page must contain exactly the hashed bytes.
     return get_template(template).render(
         **values,
         script=Markup(bundle.script),
@@ -58,7 +58,7 @@ def get_template(name: str) -> Template:
 
 
 def read_fields(record: Any) -> dict[str, Any]:
-    """Returns the fields of a dataclass as a dict. Unlike `asdict`, does not copy the many numbers of charts."""
+    """Returns the fields of a dataclass as a dict. Unlike `asdict`, this function does not copy the charts' numbers."""
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
@@ -113,7 +113,7 @@ def _environment() -> Environment:
 
 
 class _Unindented(PackageLoader):
-    """A template loader that removes indentation. Indentation is a tenth of the size of a page with many points."""
+    """A template loader that removes indentation: a tenth of the size of a page with many points."""
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool] | None]:
         source, filename, is_current = super().get_source(environment, template)
@@ -125,10 +125,10 @@ def _when(unix_ns: int) -> str:
 
 
 def _whole(sentence: str) -> Markup:
-    """Returns a sentence as HTML. No browser breaks the line inside an interval."""
+    """Returns a sentence as HTML. Browsers do not break a line inside an interval of this sentence."""
     return Markup(_INTERVAL.sub(r'<span class="whole">\g<0></span>', str(escape(sentence))))
 
 
 def _heading(title: str) -> str:
-    """Returns a metric's title with a capital first letter, for a heading. A title such as 'p99' is unchanged."""
+    """Returns a metric's title with a capital letter, for a heading. A title such as 'p99' stays unchanged."""
     return title if title[:1] == "p" and title[1:2].isdigit() else title[:1].upper() + title[1:]

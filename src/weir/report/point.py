@@ -12,9 +12,9 @@ RESOURCE_METRICS = (CPU, MEMORY, READY)
 TILE_METRICS = (THROUGHPUT, P99, CPU, MEMORY)
 TEMPLATE = "point.html.j2"
 RUN_TEMPLATES = ("comparison.html.j2", "resources.html.j2")
-"""The templates that `TEMPLATE` includes in the report of a run. The report of a load does not include them."""
+"""Templates that only a run's report includes. A load's report does not include them."""
 _MOST_WITH_DOTS = 12
-"""Above this number of points, the report's charts of resources have no dots for single trials."""
+"""Above this number of points, the charts of resources have no dots for single trials."""
 
 
 def render_point(findings: RunFindings, charts: PointCharts, number: int) -> tuple[str, str]:

@@ -13,11 +13,11 @@ from weir.store import CpuSampleRow, NetworkSampleRow, ThreadStateRow, UseRow
 SHORTEST_THREADS_SLICE_S = 1.0
 """Minimum length of a slice for threads, because the observer reads the threads about once a second."""
 MOST_CPU_LINES = 8
-"""Up to this number of CPUs, each CPU has a line. With more CPUs, each line is the mean over the CPUs of one role."""
+"""Maximum number of CPUs with a line each. With more CPUs, each line is the mean over one role's CPUs."""
 
 
 def tier_lines(samples: Sequence[Sequence[UseRow]], edges: Array) -> list[NamedLine]:
-    """Returns lines of user time and of system time for each tier, in CPUs: sums over the tier's process groups."""
+    """Returns lines of user and system time for each tier, in CPUs: sums over the process groups of the tier."""
     return [
         mean_line(f"{tier} {kind}", [_growth(groups, field, edges) for groups in trials])
         for tier, trials in _group_by_tier(samples).items()
@@ -89,7 +89,7 @@ def traffic_lines(
 
 
 def thread_lines(trials: Sequence[Sequence[ThreadStateRow]], edges: Array) -> list[NamedLine]:
-    """Returns a line for each state that threads had: the mean number of threads in this state, over all tiers."""
+    """Returns a line for each thread state that occurred: the mean number of threads over all tiers."""
     found = [_threads_by_state(rows, edges) for rows in trials if rows]
     if not found:
         return []
@@ -98,8 +98,8 @@ def thread_lines(trials: Sequence[Sequence[ThreadStateRow]], edges: Array) -> li
 
 
 def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
-    """Returns one trial's number of threads, with a row for each state. The number comes from the readings' thread
-    counts. Readings may be late, so the times in each state give only the shares of the states."""
+    """Returns one trial's number of threads, with a row for each state. The readings' thread counts give the number.
+    The readings' times, which may be late, give only the shares of the states."""
     pools: dict[tuple[str, str, str], list[ThreadStateRow]] = {}
     for row in rows:
         pools.setdefault((row.name, row.tier, row.pool), []).append(row)
@@ -109,14 +109,14 @@ def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
         times = [row.t_s for row in pool]
         spent = np.array([slope(times, [getattr(row, f"{state}_s") for row in pool], edges) for state in THREAD_STATES])
         alive = np.interp(at, times, [row.threads for row in pool])
-        # A pool has no threads before it begins and after it ends.
+        # A pool has no threads before its start and after its end.
         total += np.nan_to_num(divide(spent * alive, spent.sum(axis=0)))
     return _within_samples(total, list(pools.values()), edges)
 
 
 def _group_by_tier(samples: Sequence[Sequence[UseRow]]) -> dict[str, list[list[list[UseRow]]]]:
-    """Returns samples, grouped by tier, then by trial, then by process group. If a trial has no samples of a tier, the
-    list of this tier lacks the trial."""
+    """Groups samples by tier, then by trial, then by process group. A trial without samples of a tier is missing
+    there."""
     tiers: dict[str, list[list[list[UseRow]]]] = {}
     for rows in samples:
         in_order = sorted(rows, key=lambda row: (row.tier, row.name))
@@ -127,7 +127,7 @@ def _group_by_tier(samples: Sequence[Sequence[UseRow]]) -> dict[str, list[list[l
 
 
 def _growth(groups: Sequence[Sequence[UseRow | NetworkSampleRow]], field: str, edges: Array) -> Array:
-    """Returns the growth of a counter per second, added up over process groups. Ignores samples without the counter."""
+    """Returns the growth of a counter per second, as a sum over process groups. Ignores samples without the counter."""
     known = [[row for row in rows if getattr(row, field) is not None] for rows in groups]
     slopes = [slope([row.t_s for row in rows], [getattr(row, field) for row in rows], edges) for rows in known]
     return np.asarray(np.sum(slopes, axis=0))

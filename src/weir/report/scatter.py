@@ -18,11 +18,11 @@ _TITLES = {CPU: ("CPU seconds per million requests", "s"), MEMORY: ("memory", "M
 _MARGIN_PERCENT = 5.0
 """Space at all edges of the chart, so that a spot at an edge and its text are completely visible."""
 _CLOSE_PERCENT = 4.0
-"""Minimum distance between two spots of a path that both have a text. A closer spot has no text."""
+"""Minimum distance between two spots of a path with texts. A closer spot has no text."""
 _LETTER_PERCENT, _LINE_PERCENT = 1.7, 5.0
 """Approximate width and height of a letter, in percent of a chart of usual size."""
 _NAMED_LEFT_PERCENT = 62.0
-"""If the last spot of a path is to the right of this position, the path's name is to the left of this spot."""
+"""If a path's last spot is right of this position, the path's name is left of the spot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Spot:
     x: float
     y: float
     words: str
-    """The amount of load; empty if the chart has only one amount, or if there is no space for a text."""
+    """The amount of load; empty if the chart has only one amount, or if there is no room."""
     p99_ms: float
     cost: float
 
@@ -45,11 +45,11 @@ class Path:
     colour: int
     spots: tuple[Spot, ...]
     is_named_below: bool
-    """Whether the path's name is below the last spot, because the name of another path is above this spot."""
+    """Whether the path's name is below the last spot. Another path's name is then above."""
 
     @property
     def is_named_left(self) -> bool:
-        """Whether the path's name is to the left of the last spot. On the right, the name would leave the chart."""
+        """Whether the path's name is to the left of the last spot: on the right, it would leave the chart."""
         return self.spots[-1].x > _NAMED_LEFT_PERCENT
 
     @property
@@ -116,7 +116,7 @@ def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
             words = amount(point.amount) if several and far and point.amount is not None else ""
             drawn.append(Spot(at_x, at_y, words, p99, cost))
         above = Path(spots[0][1].name, colours[label], tuple(drawn), is_named_below=False)
-        # With several amounts of load, the amounts take the space below.
+        # Several amounts of load need the space below.
         lies_on_another = not several and any(_overlap(above, other) for other in paths)
         paths.append(replace(above, is_named_below=lies_on_another))
     title, unit = _TITLES[metric]
@@ -128,7 +128,7 @@ def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
 def _overlap(one: Path, other: Path) -> bool:
 
     def box(path: Path) -> tuple[float, float, float]:
-        """Returns the positions of the left edge, the right edge and the top edge of a path's name."""
+        """Returns the left edge, right edge and top edge of a path's name."""
         last, width = path.spots[-1], _LETTER_PERCENT * (len(path.name) + 2)
         left = last.x - width if path.is_named_left else last.x
         return left, left + width, last.y + (_LINE_PERCENT if path.is_named_below else -_LINE_PERCENT)
@@ -138,7 +138,7 @@ def _overlap(one: Path, other: Path) -> bool:
 
 
 def _sentence(paths: Sequence[Path], unit: str) -> str:
-    """Returns a sentence that names the stack with the lowest p99 and the stack with the lowest cost."""
+    """Returns a sentence: the stack with the lowest p99, and the stack with the lowest cost."""
     fastest = min(paths, key=lambda path: min(spot.p99_ms for spot in path.spots))
     cheapest = min(paths, key=lambda path: min(spot.cost for spot in path.spots))
     best = min(fastest.spots, key=lambda spot: spot.p99_ms)

@@ -13,13 +13,13 @@ from weir.report.series import PointSeries
 from weir.report.timeseries import Line
 
 GENERATORS_NOTE = (
-    "Response times are medians over trials, as each generator reported them and as the kernel measured them. "
+    "Response times are medians over trials: reported by each generator, and measured by the kernel. "
     "CPU time per request and memory are the generator's own."
 )
 
 
 def throughput_sentence(point: Point) -> str:
-    """Returns the text below the chart of throughput by trial: the legend, and the stack whose trials differ most."""
+    """Returns the text below the chart of throughput by trial: the legend, and the most variable stack."""
     trials = [(stack.name, [trial.value for trial in stack.measure(THROUGHPUT).trials]) for stack in point.stacks]
     spreads = [((max(values) - min(values)) / fmean(values), name) for name, values in trials if len(values) > 1]
     text = "Each dot is one trial on a fresh process; the bar is the 95 % interval of the mean."
@@ -30,8 +30,8 @@ def throughput_sentence(point: Point) -> str:
 
 
 def rate_sentence(series: PointSeries) -> str:
-    """Returns the text below the chart of throughput over time: the change of each stack from the first to the last
-    quarter. For a single trial, returns the lowest and the highest throughput of a slice."""
+    """Returns the text below the chart of throughput over time: each stack's change from the first to the last quarter.
+    For a single trial, returns the lowest and the highest throughput of a slice."""
     asked = " The grey line is the offered rate." if series.offered_rps else ""
     if [stack.of_trials for stack in series.stacks] == [1]:
         answered = _values(series.stacks[0].rate_rps)
@@ -68,7 +68,7 @@ def percentiles_sentence(series: PointSeries) -> str:
 
 
 def cpu_sentence(series: PointSeries) -> str:
-    """Returns the text below the chart of CPU over time: how many CPUs each tier used on average."""
+    """Returns the text below the chart of CPU over time: each tier's average number of CPUs."""
     parts = []
     for stack in series.stacks:
         tiers: dict[str, dict[str, float]] = {}
@@ -110,7 +110,7 @@ def waiting_sentence(series: PointSeries) -> str:
 
 
 def errors_sentence(point: Point, series: PointSeries) -> str:
-    """Returns the text below the chart of failed requests: the share of each stack, and the highest rate in a slice."""
+    """Returns the text below the chart of failed requests: each stack's share, and the highest rate in a slice."""
     shares = [
         f"{stack.name} {significant(stack.failed_share * 100, 2)} %"
         for stack in point.stacks
@@ -130,7 +130,7 @@ def errors_sentence(point: Point, series: PointSeries) -> str:
 
 
 def memory_sentence(series: PointSeries) -> str:
-    """Returns the text below the chart of memory: each tier's memory at the end, and at a clearly different start."""
+    """Returns the text below the chart of memory: each tier's memory at the end, and a clearly different start."""
     parts = []
     for stack in series.stacks:
         for line in stack.memory_mb:
@@ -152,7 +152,7 @@ def traffic_sentence(series: PointSeries) -> str:
 
 
 def threads_sentence(series: PointSeries) -> str:
-    """Returns the text below the chart of thread states: how many threads each stack has, and their usual state."""
+    """Returns the text below the chart of thread states: each stack's number of threads, and their usual state."""
     parts = []
     for stack in series.stacks:
         means = [(_mean(line.values), line.label) for line in stack.threads]
@@ -167,7 +167,7 @@ def threads_sentence(series: PointSeries) -> str:
 
 
 def distribution_sentence(point: Point) -> str:
-    """Returns the text below the chart of the latency distribution: how the lines end, and p99 ÷ p50 of each stack."""
+    """Returns the text below the chart of the latency distribution: the ends of the lines, and each p99 ÷ p50."""
     parts = []
     for stack in point.stacks:
         p50, p99 = stack.measure(P50), stack.measure(P99)
@@ -175,7 +175,7 @@ def distribution_sentence(point: Point) -> str:
             parts.append(f"{stack.name} {significant(p99.value / p50.value, 2)}×")
     merged = any(len(stack.evidence.used) > 1 for stack in point.stacks)
     merging = "A line merges all trials of a stack. " if merged else ""
-    text = f"{merging}A line ends if fewer than 100 samples are slower."
+    text = f"{merging}A line ends where fewer than 100 samples are slower."
     return text + (f" The 99th percentile ÷ the median: {listed(parts)}." if parts else "")
 
 
@@ -195,12 +195,12 @@ def resources_sentence(point: Point) -> str:
 
 
 def trials_sentence(trials: TrialCounts) -> str:
-    """Returns the text below the table of trials: the numbers of trials that count, were repeated or were extended."""
+    """Returns the text below the table of trials: the numbers of counted, repeated and extended trials."""
     text = f"Averages use {trials.used} of {counted(trials.finished, 'trial')}. The table explains the unused trials."
     if trials.retried:
         text += f" Repeats of rejected trials: {trials.retried:,}."
     if trials.extended:
-        text += f" Used trials with a load extended to find a steady state: {trials.extended:,}."
+        text += f" Used trials with an extended load, to find a steady state: {trials.extended:,}."
     if trials.no_steady_state:
         text += f" Used trials without a steady state: {trials.no_steady_state:,}."
     return text

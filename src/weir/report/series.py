@@ -1,5 +1,5 @@
-"""Computes the charts over time and the latency distribution of a point, from trials that count. The size of a chart is
-limited for runs of any length: at most `MOST_POINTS` slices of time, and one line for all trials of a stack."""
+"""Computes a point's charts over time and the latency distribution, from counted trials. The size of a chart does not
+grow with the run: at most `MOST_POINTS` slices of time, and one line for all trials of a stack."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,36 +19,36 @@ from weir.store import CpuSampleRow, IntervalRow, NetworkSampleRow, RunReader, T
 
 FEWEST_POINTS = 40
 MOST_SLICES = 6_000
-"""Maximum number of slices in a page, over all stacks and points. The limit keeps a page of many trials small."""
+"""Maximum number of slices in a page, over all stacks and points. The limit keeps a page with many trials small."""
 FEWEST_TRIALS = 3
 MOST_TRIALS = 300
-"""Maximum number of trials in a page's charts over time, over all points. With fewer trials, weir is faster."""
+"""Maximum number of trials in a page's charts over time, over all points. More trials would take too long."""
 SHORTEST_COARSE_SLICE_S = 0.5
-"""Minimum length of a slice for percentiles and CPU. The kernel counts CPU time in ticks of 10 ms. In a shorter slice,
-one tick would be more than 2 % of the slice. A shorter slice also has too few requests of a slow stack for a p99."""
+"""Minimum length of a slice for percentiles and CPU. The kernel counts CPU time in ticks of 10 ms: more than 2 % of a
+shorter slice. A shorter slice of a slow stack also has too few requests for a p99."""
 _REQUESTS_FOR_P99 = 1200
-"""Target for the mean number of requests in a slice. Each slice then has at least ten requests above the p99."""
+"""Wanted mean number of requests in a slice: at least ten are then above the p99."""
 _PERCENTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99}
 _FEWEST_SLICES = 6
-"""Minimum number of slices of a load, even if a slice then has fewer requests than `_REQUESTS_FOR_P99`."""
+"""Minimum number of slices of a load. This minimum has priority over `_REQUESTS_FOR_P99`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A stack in the charts of a point. At least one trial of the stack counts. The stack is no A/A copy."""
+    """A stack in the charts of a point, with one or more counted trials. Never an A/A copy."""
 
     label: str
     name: str
     colour: int
     trials: tuple[int, ...]
-    """Ids of the stack's trials that count at this point."""
+    """Ids of the stack's counted trials at this point."""
     upper_bounds: tuple[UpperBound, ...]
     has_failed: bool
-    """Whether a request failed in a trial that counts."""
+    """Whether a request failed in a counted trial."""
 
 
 def list_shown(point: PointCells, names: Mapping[int, str]) -> list[Shown]:
-    """Returns the stacks that the charts of a point show. `names` contains the name for each cell's id."""
+    """Returns the stacks in the charts of a point. `names`: a dict from cell id to name."""
     shown = []
     for colour, member in enumerate(member for member in point.members if member.cell.arm == "main"):
         if member.used:
@@ -79,13 +79,13 @@ class StackSeries:
     tiers: list[NamedLine]
     machine_percent: list[NamedLine]
     distribution_ms: Line
-    """Response times at `PointSeries.nines`, over all trials that count."""
+    """Response times at `PointSeries.nines`, over all counted trials."""
     service_ms: Line
-    """Service times of a single trial of an open load; otherwise empty. In a closed loop, both clocks are the same."""
+    """Service times of an open load's only trial; otherwise empty. In a closed loop, both clocks are the same."""
     of_trials: int
-    """Number of trials that count."""
+    """Number of counted trials."""
     waiting: list[NamedLine]
-    """Requests in flight and, if there were any, requests that waited for a connection."""
+    """Requests in flight. A second line, if needed, has the requests that waited for a connection."""
     errors_rps: list[NamedLine]
     """Failed requests per second for each kind of failure that occurred."""
     memory_mb: list[NamedLine]
@@ -114,8 +114,8 @@ class PointSeries:
 
 
 def build_point_series(reader: RunReader, load: Load, shown: Sequence[Shown], together: int = 1) -> PointSeries:
-    """Returns the lines of a point's stacks. `together` is the number of stacks in all points of the page. A higher
-    number reduces the size of the charts."""
+    """Returns the lines of a point's stacks. `together`: the number of stacks in all points of the page; a higher
+    number makes the charts smaller."""
     drawn = {stack.label: pick_evenly(stack.trials, max(FEWEST_TRIALS, MOST_TRIALS // together)) for stack in shown}
     intervals = {trial: reader.intervals(trial) for trials in drawn.values() for trial in trials}
     most_points = max(FEWEST_POINTS, min(timeseries.MOST_POINTS, MOST_SLICES // together))
@@ -181,7 +181,7 @@ def _offered_rates(load: Load, times_s: Sequence[float]) -> Line:
 
 
 def _slice_for_p99_s(trials: Sequence[Sequence[IntervalRow]]) -> float:
-    """Returns the length of a slice with enough requests for a p99, in seconds. At least `_FEWEST_SLICES` slices remain."""
+    """Returns the length of a slice, in seconds, with enough requests for a p99. Keeps `_FEWEST_SLICES` or more."""
     length_s = max((rows[-1].end_s for rows in trials if rows), default=0.0)
     completed = sum(row.completed for rows in trials for row in rows)
     wanted_s = _REQUESTS_FOR_P99 * length_s / completed if completed else 0.0
@@ -189,7 +189,7 @@ def _slice_for_p99_s(trials: Sequence[Sequence[IntervalRow]]) -> float:
 
 
 def _histograms(reader: RunReader, trials: Sequence[int], clock: str) -> list[bytes]:
-    """Returns the histograms of whole trials. If killed loads have none, returns the histograms of their intervals."""
+    """Returns the histograms of whole trials. A killed load has none, so returns the histograms of its intervals."""
     whole = [data for trial in trials if (data := reader.histogram(trial, clock)) is not None]
     return whole or [data for trial in trials for data in reader.interval_histograms(trial)]
 
@@ -215,7 +215,7 @@ def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
 
 
 def choose_nines(samples: Sequence[Samples]) -> list[float]:
-    """Returns positions from p0 to the highest percentile at which at least one stack has enough slower requests."""
+    """Returns positions from p0 to the highest percentile with enough slower requests in at least one stack."""
     most = max([2 * stats.SAMPLES_BEYOND, *(int(found.often.sum()) for found in samples)])
     return list(np.linspace(0, math.log10(most / stats.SAMPLES_BEYOND), 120))
 
@@ -230,7 +230,7 @@ def quantiles_over_time(
     samples, quantiles = stats.quantiles_by_group(
         slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, list(_PERCENTILES.values())
     )
-    # A line that shows changes needs only ten slower requests for a percentile; a number in a table needs a hundred.
+    # A percentile in a line needs only ten slower requests, because a line shows changes. A number needs a hundred.
     beyond = np.outer(1 - np.array(list(_PERCENTILES.values())), samples)
     lines = np.where(beyond >= 10 - 1e-6, quantiles / 1e6, np.nan)
     return dict(zip(_PERCENTILES, map(to_line, lines), strict=True))
@@ -246,8 +246,8 @@ def error_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[N
 
 
 def waiting_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[NamedLine]:
-    """Returns a line of requests in flight and, if any, of queued requests. A value is the maximum at the ends of a
-    slice's intervals, averaged over trials."""
+    """Returns a line of requests in flight and, if there are any, a line of queued requests. A value is the maximum in
+    a slice, averaged over trials."""
     fields = {"in flight": "in_flight"}
     if any(row.queued for rows in trials for row in rows):
         fields["queued"] = "queued"
@@ -255,14 +255,14 @@ def waiting_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list
 
 
 def _highest_of(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
-    # Has one slice more before the first and one more after the last, for intervals outside all slices.
+    # There is one more slice at each end, for intervals outside all slices.
     highest: Array = np.full(len(edges) + 1, np.nan)
     np.fmax.at(highest, _find_slices(rows, edges) + 1, np.array([getattr(row, field) for row in rows], np.float64))
     return highest[1:-1]
 
 
 def compute_rates(rows: Sequence[IntervalRow], edges: Array, counts: Sequence[int]) -> Array:
-    """Returns counts per second in each slice, from a count for each interval; NaN in slices without intervals."""
+    """Returns counts per second in each slice, from each interval's count. NaN in slices without intervals."""
     slices, lengths_s = _find_slices(rows, edges) + 1, [row.end_s - row.start_s for row in rows]
     counted, covered_s = (np.bincount(slices, weights, len(edges) + 1)[1:-1] for weights in (counts, lengths_s))
     return divide(counted.astype(np.float64), covered_s.astype(np.float64))

@@ -1,5 +1,5 @@
-"""Renders a run's findings for a terminal with 80 columns: the answer, the tables, cautions and omitted trials. The
-text tells the same without colours. `rich` prints no colours outside a terminal, or with NO_COLOR."""
+"""Renders a run's findings for a terminal with 80 columns: the answer, the tables, cautions and omitted trials. Without
+colours, the text has the same meaning. `rich` prints no colours outside a terminal, or with NO_COLOR."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ from weir.report.sentences import GENERATORS_NOTE
 MOST_LEFT_OUT = 12
 """Maximum number of omitted trials that the terminal lists; the HTML report lists all omitted trials."""
 _NAME_WIDTH = 23
-"""Maximum length of a stack's name on one line. A longer name wraps, so that the numbers stay within 80 columns."""
+"""Maximum length of a stack's name on one line. A longer name wraps, so that the table has 80 columns."""
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
 
 
@@ -38,7 +38,7 @@ def render_terminal(run: RunFindings) -> RenderableType:
     findings: RunFindings = sanitize(run)
     parts = [*_answer(findings), *_generators(findings), *_tables(findings)]
     for point in findings.points:
-        # With several points, only the report has the tables of each point.
+        # In a run with several points, only the HTML report has the tables of each point.
         if len(findings.points) == 1:
             parts += [*_work(point), *_published(point)]
         if point.upper_bounds:
@@ -51,7 +51,7 @@ def render_terminal(run: RunFindings) -> RenderableType:
 
 
 def render_times(found: Sequence[StackTimes]) -> RenderableType:
-    """Returns a table of the time that trials take beside their loads, with a row for each phase."""
+    """Returns a table of the trials' time outside their loads, with a row for each phase."""
     if not found:
         return Text("No trial ran a load.")
     table = _table(None, "median seconds", *(Column(Text(sanitize(one.label)), justify="right") for one in found))
@@ -80,7 +80,7 @@ def _numbers(*headings: str) -> list[Column]:
 
 
 def _list(title: str, lines: Sequence[Text]) -> list[RenderableType]:
-    """Returns a title, and each of `lines` as an item with a hanging indent. Returns nothing without lines."""
+    """Returns a title, and the lines as list items with a hanging indent. Returns nothing without lines."""
     if not lines:
         return []
     grid = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 1, 0, 0))

@@ -26,8 +26,8 @@ class NamedLine:
 
 
 def cut_slices(intervals: Sequence[IntervalRow], most_points: int = MOST_POINTS, *, lasted_s: float = 1.0) -> Array:
-    """Returns the edges of equal slices; each slice spans a whole number of intervals. A last interval has no slice if
-    it is shorter than half of the others. Without intervals, a slice lasts 0.5 s, or `lasted_s` if shorter."""
+    """Returns the edges of equal slices. Each slice spans a whole number of intervals. A last interval shorter than
+    half of the others has no slice. Without intervals, a slice lasts 0.5 s, or `lasted_s` if shorter."""
     lengths = [row.end_s - row.start_s for row in intervals if row.end_s > row.start_s] or [min(_SLICE_S, lasted_s)]
     length = float(np.median(lengths))
     end_s = max((row.end_s for row in intervals), default=lasted_s)
@@ -45,7 +45,7 @@ def coarsen(edges: Array, shortest_s: float) -> Array:
 
 
 def slope(times_s: Sequence[float] | Array, cumulative: Sequence[float] | Array, edges: Array) -> Array:
-    """Returns the growth per second of a cumulative counter in each slice; NaN for a slice outside the samples."""
+    """Returns the growth per second of a cumulative counter in each slice. NaN for a slice outside the samples."""
     if len(times_s) < 2:
         return np.full(len(edges) - 1, np.nan)
     growth = np.diff(np.interp(edges, times_s, cumulative)) / float(edges[1] - edges[0])
@@ -64,7 +64,7 @@ def average(arrays: Sequence[Array] | Array) -> Array:
 
 
 def divide(amounts: Array, by: Array) -> Array:
-    """Returns `amounts` ÷ `by`; NaN where `by` is not above 0."""
+    """Returns `amounts` ÷ `by`. NaN if `by` is 0 or less."""
     return np.divide(amounts, by, out=np.full_like(amounts, np.nan), where=by > 0)
 
 
@@ -79,11 +79,11 @@ def compute_middles(edges: Array) -> list[float]:
 
 
 def to_line(values: Array) -> Line:
-    """Returns rounded values for a chart. NaN becomes None, which is a gap in the line."""
+    """Returns rounded values for a chart. NaN becomes None: a gap in the line."""
     return [None if math.isnan(value) else round_for_chart(value) for value in values]
 
 
 def round_for_chart(value: float) -> float:
-    """Rounds to four significant digits. Whole numbers become `int`, so that the page needs fewer bytes."""
+    """Rounds to four significant digits. Whole numbers become `int`, which needs fewer bytes in the page."""
     rounded = float(f"{value:.4g}")
     return int(rounded) if rounded.is_integer() else rounded

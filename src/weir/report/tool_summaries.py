@@ -1,5 +1,5 @@
-"""Builds tables in the style of other tools (hey, wrk, JMeter), and a table of the loads at which requests begin to
-fail. Response times are in milliseconds and come from all trials of a stack that count."""
+"""Builds tables in the style of other tools (hey, wrk, JMeter), and a table of the first loads with failed requests.
+Response times are in milliseconds, from all counted trials of a stack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ def _jmeter(rows: Sequence[Sampled]) -> SummaryTable:
 
 
 def _failure_points(findings: RunFindings) -> SummaryTable | None:
-    """Returns a table of the load at which each stack begins to fail; None without failures, or with only one load."""
+    """Returns a table of the first load with failures of each stack. None without failures, or with a single load."""
     by_stack: dict[tuple[str, str], list[tuple[float, StackFindings]]] = {}
     for point in findings.points:
         place = ", ".join(f"{key} {value}" for key, value in point.coordinates.items())

@@ -33,12 +33,12 @@ class Counters:
     """One reading of a database's counters."""
 
     statements: Mapping[tuple[str, ...], Count]
-    """Counts by kind of statement. A key ends with the statement's text. Other parts distinguish roles, for example."""
+    """Counts by kind of statement. A key ends with the statement's text; earlier parts separate, for example, roles."""
     bytes: Mapping[str, int] = field(default_factory=dict)
     rows: int | None = None
     """Total number of rows, if the database does not count rows by statement."""
     key_rows: int = 0
-    """Number of rows that the database returned only for generated keys. Other counts do not include these rows."""
+    """Number of rows that the database returned only for generated keys. Other counts exclude these rows."""
     losses: int = 0
     """Number of times that the database discarded counters."""
 

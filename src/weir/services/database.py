@@ -15,10 +15,10 @@ LOOPBACK = "127.0.0.1"
 SILENT_S = 2
 """Idle time, in seconds, after which weir's connection to a database sends TCP keep-alive probes, one per second."""
 PROBES = 3
-"""The connection ends after this number of keep-alive probes without a reply."""
+"""Number of keep-alive probes without a reply that ends the connection."""
 CONNECT_S = 5
 SUPERUSER = "weir"
-"""Name and also password of the administrator, on servers that weir starts."""
+"""Name and password of the administrator, on servers that weir starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Address:
     password: str
     database: str
     clients: tuple[str, ...] = (LOOPBACK,)
-    """Addresses of clients from which `user` may log in, if weir creates this user."""
+    """Addresses of clients from which `user` may log in. Only for a user that weir creates."""
 
     def fields(self, scheme: str) -> dict[str, str]:
         """Returns the value of each field in `DatabaseService.fields`."""
@@ -53,7 +53,7 @@ class Session(Protocol):
     """weir's own connection to a server's maintenance database. Methods raise `TargetError` if the server fails."""
 
     def create(self, database: str, owner: Address) -> None:
-        """Creates an empty database on which `owner` has all rights."""
+        """Creates an empty database with all rights for `owner`."""
 
     def drop(self, database: str) -> None:
         """Removes a database, if it exists."""
@@ -77,7 +77,7 @@ class DatabaseKind(Protocol):
     """Name of a database that every server has."""
     types: ClassVar[Mapping[ColumnType, str]]
     generated: ClassVar[str]
-    """SQL clause of a column with generated numbers. `{next}` stands for the first number that the server generates."""
+    """SQL clause of a column with generated numbers. `{next}` stands for the first generated number."""
 
     def files(self, clients: Sequence[str]) -> Mapping[str, str]:
         """Returns the server's files in the folder `scratch`: name and text. They allow logins only from `clients`."""
@@ -91,7 +91,7 @@ class DatabaseKind(Protocol):
         """Returns the command that runs the server in the foreground."""
 
     def admin(self, port: int, host: str = LOOPBACK) -> Address:
-        """Returns the administrator's account, which `make` creates."""
+        """Returns the account of the administrator that `make` creates."""
         return Address(host, port, SUPERUSER, SUPERUSER, self.maintenance)
 
     def session(self, address: Address) -> Session:
@@ -117,7 +117,7 @@ class DatabaseKind(Protocol):
 
 def find_database_kind(service_id: str) -> DatabaseKind:
     """Returns the kind of a database. Raises UsageError if the database's client is not installed."""
-    # Slow imports, and most studies have no database.
+    # Slow imports for studies with a database only.
     try:
         if service_id == "postgres":
             from weir.services.postgres import Postgres

@@ -29,8 +29,8 @@ class Column(Table):
 
     type: ColumnType
     value: str | None = None
-    """Template with `{{row}}` (the row's number, from 1), `{{int LOW HIGH}}` or `{{word LENGTH}}`. None: the value is
-    null, or the row's number if `generated`."""
+    """Template with `{{row}}` (the row's number, from 1), `{{int LOW HIGH}}` or `{{word LENGTH}}`. None: null, or the
+    row's number if `generated`."""
     key: bool = False
     """Whether the column is the primary key."""
     generated: bool = False
@@ -45,8 +45,8 @@ class Column(Table):
         return self
 
     def render(self, row: int, source: random.Random) -> Value:
-        """Returns the column's value in row number `row`. Raises ValueError for an unknown placeholder, or if the value
-        of an integer column is no integer."""
+        """Returns the column's value in row number `row`. Raises ValueError for an unknown placeholder, or for text in
+        an integer column."""
         if self.value is None:
             return row if self.generated else None
         text = render(self.value, source, row)
@@ -96,7 +96,7 @@ class ReferenceDatabase:
         self._connection.execute("PRAGMA query_only = 1")
 
     def rows(self, sql: str, inputs: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """Runs a query and returns its rows as dicts by column name. `inputs` replace the `?` of the query, in order.
+        """Runs a query and returns the rows as dicts by column name. `inputs` replace the `?` in the query, in order.
         Raises ValueError if the query is not valid on this dataset."""
         wanted = sql.count("?")
         if wanted > len(inputs):
@@ -116,7 +116,7 @@ def read_dataset(dataset_id: str) -> Dataset:
 
 @cache
 def load_truth(dataset_id: str) -> ReferenceDatabase:
-    """Returns the reference database of a dataset. Only the first call creates the database."""
+    """Returns the reference database of a dataset. The first call creates the database."""
     return ReferenceDatabase(read_dataset(dataset_id))
 
 

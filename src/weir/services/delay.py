@@ -19,11 +19,11 @@ class DelaySettings(Table):
     delay: str
     """Duration of a request: `2s`, `uniform:1s..3s` or `exp:2s`."""
     servers: int | None = Field(default=None, strict=False, ge=1)
-    """Maximum number of requests in service at the same time. Others wait in order of arrival. None: no limit."""
+    """Maximum number of requests in service at the same time. Other requests wait in order. None: no limit."""
     fault: Literal["status-500", "close", "reset", "silent", "garbage", "half"] | None = None
     """Fault that replaces the response, after the delay."""
     fault_share: float | None = Field(default=None, strict=False, gt=0, le=1)
-    """Share of requests with the fault; None: all requests."""
+    """Share of requests with the fault. None: all requests."""
     seed: int = Field(default=1, strict=False, ge=0)
     """Random seed."""
 

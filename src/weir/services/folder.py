@@ -1,4 +1,4 @@
-"""Folders for copies of databases, which database servers can read. A later weir removes folders of a killed weir. This
+"""Folders for copies of databases, readable for database servers. A later weir removes folders of a killed weir. This
 module imports only the standard library, because weir sends `ServiceFolder` by value to nodes of a cluster."""
 
 import fcntl
@@ -19,7 +19,7 @@ _BEING_MADE_S = 60.0
 
 class ServiceFolder:
     """A folder below `parent`, or below the system's temporary folder if a server's user cannot enter `parent`. A lock
-    on the folder shows that the folder's weir process is alive. A later weir removes folders without a lock."""
+    on the folder shows that its weir process is alive. A later weir removes folders without a lock."""
 
     def __init__(self, parent: Path) -> None:
         self.owner: tuple[int, int] | None = None
@@ -38,7 +38,7 @@ class ServiceFolder:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def programs(self, name: str, fetched_to: Path) -> Path:
-        """Returns a folder with programs that the server can read: `fetched_to`, or a copy of `fetched_to`."""
+        """Returns a folder with programs that the server can read: `fetched_to` or a copy of it."""
         if self.owner is None or _is_enterable(fetched_to):
             return fetched_to
         copy = self.path / f"{name}-programs"
@@ -47,7 +47,7 @@ class ServiceFolder:
         return copy
 
     def data(self, name: str) -> Path:
-        """Creates a folder that belongs to the server's user."""
+        """Creates a folder for the server's user."""
         path = self.path / name
         path.mkdir(mode=0o700)
         if self.owner is not None:
@@ -56,7 +56,7 @@ class ServiceFolder:
 
     def copy(self, data: Path, name: str) -> Path:
         """Copies a data folder. Raises OSError if the copy fails, for example on a full disk."""
-        # Keeps owners and holes, and shares blocks if the file system supports this.
+        # `cp` keeps owners and holes, and shares blocks if the file system can.
         path = self.path / name
         done = subprocess.run(["cp", "-a", "--reflink=auto", data, path], capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -72,7 +72,7 @@ class ServiceFolder:
         return path
 
     def read(self, name: str) -> str:
-        """Returns the content of a file. Returns an empty text if the file does not exist."""
+        """Returns the content of a file, or an empty text if the file does not exist."""
         with suppress(OSError):
             return (self.path / name).read_text(errors="replace")
         return ""
@@ -101,7 +101,7 @@ def remove_leftovers(parent: Path) -> None:
 
 
 def _link_or_copy(source: str, target: str) -> None:
-    """Creates a hard link, which saves space (MariaDB's program has 300 MB). Copies the file between file systems."""
+    """Creates a hard link, to save space (MariaDB's program has 300 MB). Copies the file to another file system."""
     try:
         os.link(source, target)
     except OSError:

@@ -39,9 +39,9 @@ class Service(DataFile):
     """Settings of the server. Stacks and studies may add settings."""
 
     fields: ClassVar[frozenset[str]] = frozenset()
-    """Fields that a stack's command and environment may contain. Example: `{postgres.url}` has the field `url`."""
+    """Fields for a stack's command and environment. Example: `{postgres.url}` has the field `url`."""
     settings_type: ClassVar[type[Table] | None] = None
-    """Type with which weir checks the settings before a start. None: only the server can check the settings."""
+    """Type that checks the settings before a start. None: only the server can check the settings."""
 
     @property
     def own_url(self) -> str | None:
@@ -88,7 +88,7 @@ class StandbyService(Service):
 
 
 class UpstreamService(Service):
-    """An upstream server of the stack. weir's engine runs the server, but only for workloads that name the service."""
+    """An upstream server of the stack. weir's engine runs the server for each workload that names the service."""
 
     fields: ClassVar[frozenset[str]] = frozenset({"url", "host", "port"})
     settings_type: ClassVar[type[Table] | None] = DelaySettings

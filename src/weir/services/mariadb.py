@@ -36,8 +36,8 @@ _KINDS = {f"Com_{kind}": kind.upper().replace("_", " ") for kind in f"{_DATA} {_
 _CHANGED_ROWS = ("Handler_write", "Handler_update", "Handler_delete")
 _SENT_ROWS = "Rows_sent"
 _INSERTS_RETURNING = "Feature_insert_returning"
-"""Number of INSERT … RETURNING statements. weir counts one row for each of these statements. The R2DBC driver reads
-generated keys from this row. The JDBC driver gets generated keys from the INSERT's OK packet, without a row."""
+"""Number of INSERT … RETURNING statements. weir counts one row for each of them: the R2DBC driver reads generated keys
+from this row. The JDBC driver gets generated keys from the INSERT's OK packet, without a row."""
 _BYTES = {"sent": "Bytes_sent", "received": "Bytes_received"}
 _NAMES = (*_KINDS, *_CHANGED_ROWS, _SENT_ROWS, _INSERTS_RETURNING, *_BYTES.values())
 _STATUS = f"SHOW {{scope}} STATUS WHERE Variable_name IN ({', '.join(map(repr, _NAMES))})"
@@ -54,7 +54,7 @@ class Mariadb(DatabaseKind):
     generated = "AUTO_INCREMENT"
 
     def files(self, clients: Sequence[str]) -> Mapping[str, str]:
-        """Returns SQL for accounts by IP address, because a server without name lookups does not know localhost."""
+        """Returns SQL for accounts by IP address: a server without name lookups does not know localhost."""
         create = f"CREATE USER {{one}} IDENTIFIED BY '{SUPERUSER}';\nGRANT ALL ON *.* TO {{one}} WITH GRANT OPTION;\n"
         made = [create.format(one=f"'{SUPERUSER}'@'{client}'") for client in clients]
         return {_ACCOUNTS: "".join(["FLUSH PRIVILEGES;\n", *made])}
@@ -81,11 +81,11 @@ class Mariadb(DatabaseKind):
             f"--datadir={data}",
             f"--port={port}",
             f"--bind-address={address}",
-            # weir does not use this socket. The path is relative, because socket paths have at most 107 bytes.
+            # weir does not use this socket. A relative path is short: socket paths have at most 107 bytes.
             "--socket=mariadb.sock",
             "--pid-file=mariadb.pid",
             "--skip-name-resolve",
-            # Otherwise each start creates a key and a certificate, which takes seconds.
+            # Otherwise each start would create a key and a certificate, which takes seconds.
             "--skip-ssl",
             *(f"--{name}={value}" for name, value in settings.items()),
         ]
@@ -107,7 +107,7 @@ class Mariadb(DatabaseKind):
 
 
 class MariadbSession:
-    """weir's own connection. The server counts all connections together, so the session subtracts its own counters."""
+    """weir's own connection. The server counts all connections together. The session subtracts its own counters."""
 
     def __init__(self, connection: "Connection[Any]", address: Address) -> None:
         self._connection, self._address = connection, address
@@ -123,7 +123,7 @@ class MariadbSession:
         self._execute(f"DROP DATABASE IF EXISTS `{database}`")
 
     def counters(self, database: str) -> Counters:
-        """Returns the server's counters minus this connection's: only the trial's stack and weir use the server. Reads
+        """Returns the server's counters minus this connection's. Only the trial's stack and weir use the server. Reads
         this connection's counters last, so that both readings include the same number of weir's statements."""
         rows_read = self._rows_read
         server, own = (dict(self._execute(_STATUS.format(scope=scope))) for scope in ("GLOBAL", "SESSION"))

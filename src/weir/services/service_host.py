@@ -14,7 +14,7 @@ from weir.services.folder import ServiceFolder
 
 @dataclass(frozen=True, slots=True)
 class ServiceHost:
-    """A machine on which services run, and functions that use this machine."""
+    """A machine for services, and functions that use this machine."""
 
     host: Host
     """Host that starts, samples and stops the services' processes."""
@@ -26,10 +26,10 @@ class ServiceHost:
     """A function that creates a folder for data on the services' machine."""
     address: str = LOOPBACK
     clients: tuple[str, ...] = (LOOPBACK,)
-    """Addresses of stacks, weir and other services. Only clients with these addresses may log in."""
+    """Addresses of stacks, weir and other services. Other clients cannot log in."""
     logged: Callable[[Path], AbstractContextManager[Path]] = nullcontext
-    """Context manager: takes the path of a log on this machine, and yields a path on the services' machine. When the
-    `with` block ends, the context manager copies the log to this machine."""
+    """Context manager: takes a log's path on this machine, and yields a path on the services' machine. At the end of
+    the `with` block, copies the log to this machine."""
     node: str | None = None
     """Name of the services' machine. None: this machine."""
     facts: Mapping[str, Any] = field(default_factory=dict)

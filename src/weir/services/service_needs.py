@@ -7,7 +7,7 @@ from weir.services.package import find_fetch_command, is_fetched
 
 
 def find_unmet_need(service: Service) -> UnmetRequirement | None:
-    """Returns the unmet need of a service. Returns None if this machine can run the service."""
+    """Returns the unmet need of a service. None if this machine can run the service."""
     match service:
         case FrontService() if not service.find_program():
             return UnmetRequirement(service.program, f"not found on the PATH nor in {SYSTEM_PROGRAMS[0]}")

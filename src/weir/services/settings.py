@@ -11,7 +11,7 @@ T = TypeVar("T", bound=Table)
 
 
 def parse_settings(type_: type[T], settings: Mapping[str, str]) -> T:
-    """Converts settings to the type `type_`. Raises a ValueError that names all unknown and all invalid settings."""
+    """Converts settings to the type `type_`. Raises a ValueError with all unknown and all invalid settings."""
     try:
         return type_.model_validate(dict(settings))
     except ValidationError as error:

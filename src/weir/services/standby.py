@@ -1,4 +1,4 @@
-"""Settings of a streaming standby of PostgreSQL, and the log position that the standby has replayed.
+"""Settings of a streaming standby of PostgreSQL, and the log position up to which the standby has replayed.
 
 A copy of a stopped server's data folder is a base backup (PostgreSQL's manual, 25.2): the standby starts at the
 server's last checkpoint and gets later changes from its primary.
@@ -10,7 +10,7 @@ from weir.model.errors import TargetError
 from weir.services.database import Address
 
 SIGNAL_FILE = "standby.signal"
-"""Name of an empty file in a data folder. With this file, the server starts as a standby."""
+"""Name of an empty file in a data folder. This file makes the server start as a standby."""
 
 
 def build_standby_settings(primary: Address) -> dict[str, str]:
@@ -20,7 +20,7 @@ def build_standby_settings(primary: Address) -> dict[str, str]:
 
 
 def read_written_position(primary: Address) -> str:
-    """Returns the position (LSN) up to which a primary has written the write-ahead log."""
+    """Returns the position (LSN) of the end of a primary's write-ahead log."""
     return str(_query(primary, "SELECT pg_current_wal_flush_lsn()")[0][0])
 
 
@@ -35,7 +35,7 @@ def require_replayed(standby: Address, position: str) -> None:
 
 
 def _query(address: Address, query: LiteralString, *values: str) -> list[tuple[Any, ...]]:
-    # A slow import, and most studies have no standby.
+    # A slow import for studies with a database only.
     from weir.services.postgres import connect, translate_errors
 
     with translate_errors(address), connect(address) as connection:

@@ -16,9 +16,9 @@ from weir.stacks.workload import Workload
 CHECKED_REQUESTS = 5
 """Number of check requests with random inputs before and after each trial."""
 _LONG_S = 0.5
-"""A first response that takes at least this time is slow. Then weir sends all other requests at the same time."""
+"""A first response of at least this time is slow: weir then sends all other requests at the same time."""
 _MANY_REQUESTS = 300
-"""Maximum number of check requests before the first trial. They find an error rate of 1 % in 95 % of cases."""
+"""Maximum number of check requests before the first trial. 300 requests find an error rate of 1 % in 95 % of cases."""
 _MANY_S = 1.0
 """Maximum time for all check requests before the first trial."""
 
@@ -39,7 +39,7 @@ class CheckAnswers(Protocol):
 
 
 class WrongAnswerError(TargetError):
-    """Error: a response of the stack does not meet the workload's conditions."""
+    """Raised if a response of the stack does not meet the workload's conditions."""
 
 
 def check_answers(
@@ -52,8 +52,8 @@ def check_answers(
     tls: Tls | None = None,
     times: int = CHECKED_REQUESTS,
 ) -> None:
-    """Sends requests with random inputs and checks every response. If the first response is slow, sends all other
-    requests at the same time. Raises WrongAnswerError for a wrong response, and TargetError for a missing response."""
+    """Sends requests with random inputs and checks every response. After a slow first response, sends all other
+    requests at once. Raises WrongAnswerError for a wrong response, and TargetError for a missing response."""
     first, *others = [workload.draw(base_url, inputs, path=path) for _ in range(times)]
     began = time.monotonic()
     _check_answer(workload, first, path=path, timeout_s=timeout_s, tls=tls)

@@ -39,7 +39,7 @@ class BuiltStack:
     artifact_bytes: int | None
 
     def log_path(self, name: str) -> Path:
-        """Returns the path of the log file `name` for a start of the stack outside a trial."""
+        """Returns the path of the log file `name`, for starts of the stack outside trials."""
         if self.stack.in_place:
             return find_cache_folder() / "commands" / f"{self.stack.id}-{name}.log"
         return self.folder.with_name(f"{self.folder.name}-{name}.log")
@@ -64,7 +64,7 @@ def build(stack: Stack, run: RunCommand, *, on_build: Callable[[Path], None] = l
 
 
 def find_build(stack: Stack) -> Path | None:
-    """Returns the cache folder with the build of a stack's present sources; None if there is no such build."""
+    """Returns the cache folder with the build of a stack's current sources. None without such a build."""
     root = _find_root(stack)
     return root if (root / MARKER).is_file() else None
 
@@ -74,8 +74,8 @@ def _find_root(stack: Stack) -> Path:
 
 
 def hash_content(stack: Stack) -> str:
-    """Returns a digest of everything that affects a build: the sources, the command, weir's Python, and the JDK. Raises
-    UsageError if a source is missing. For a stack that starts in place, returns a digest of its manifest."""
+    """Returns a digest of all inputs of a build: the sources, the command, weir's Python, and the JDK. Raises
+    UsageError if a source is missing. For a stack that starts in place, returns a digest of the manifest."""
     if stack.in_place:
         return hashlib.sha256(stack.manifest.model_dump_json().encode()).hexdigest()[:16]
     command = stack.build.command if stack.build else ""
@@ -115,7 +115,7 @@ def _build_anew(stack: Stack, root: Path, folder: Path, run: RunCommand, on_buil
 
 
 def _list_files(stack: Stack) -> list[Path]:
-    """Returns the stack's sources: the files in the stack's folder, and the files that `build.beside` matches."""
+    """Returns the stack's sources: the files in the stack's folder, and the files that match `build.beside`."""
     files = set(_list_files_below(stack.folder))
     above = stack.folder.parent
     for pattern in stack.build.beside if stack.build else ():

@@ -18,7 +18,7 @@ from weir.paths import find_cache_folder
 from weir.stacks.build import MARKER
 
 _KEPT = 10
-"""Maximum number of clones in the cache. weir removes the clones that were not used for the longest time."""
+"""Maximum number of clones in the cache. weir removes the clone with the oldest use first."""
 WORKING_TREE = "."
 
 
@@ -42,12 +42,12 @@ def check_out(repository: Path, reference: str, build: str | None, run: Callable
     clones = find_cache_folder() / "commits"
     clone = clones / f"{commit[:12]}-{key}"
     clones.mkdir(parents=True, exist_ok=True)
-    # weir holds this lock until it ends, so that no other weir removes the clone under a running server.
+    # weir holds this lock until its end: otherwise another weir could remove the clone under a running server.
     lock = os.open(_lock_file(clone), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
     fcntl.flock(lock, fcntl.LOCK_SH)
     if not (clone / ".git" / MARKER).is_file():
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # Another weir may have built the clone before this weir got the lock.
+        # Another weir may have built the clone while this weir waited for the lock.
         if not (clone / ".git" / MARKER).is_file():
             _clone(top, clone, commit)
             if build is not None:
@@ -91,11 +91,11 @@ def _find_commit(top: Path, reference: str) -> str:
 
 
 def _require_clean_submodules(top: Path) -> None:
-    """Raises UsageError if a submodule has changes, because a clone would not contain the changes."""
+    """Raises UsageError if a submodule has changes. A clone would not contain these changes."""
     for line in _git(top, "submodule", "status", "--recursive").splitlines() if (top / ".gitmodules").is_file() else ():
         name = line.split()[1] if len(line.split()) > 1 else line
         if (top / name / ".git").exists() and _git(top / name, "status", "--porcelain"):
-            found = f"--git: found changes in the submodule {name}, expected none: commits do not contain such changes"
+            found = f"--git: found changes in the submodule {name}, expected none: a commit does not contain them"
             raise UsageError(found, hint=f"git -C {top / name} stash, or commit the changes")
 
 

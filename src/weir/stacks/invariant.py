@@ -1,5 +1,5 @@
-"""Checks invariants: a database query returns a number, which must have an expected value or growth. Pure. weir runs
-the queries directly before and after the measured load, so the growth does not include checks and warm-up."""
+"""Checks invariants: the result of a database query must have an expected value or growth. Pure. weir runs the queries
+directly before and after the measured load: the growth excludes checks and warm-up."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -14,7 +14,7 @@ class Invariant(Table):
     """The table `[invariant.NAME]` of a workload."""
 
     sql: str
-    """SQL query whose result is one whole number. It must be valid for every database that the stacks use."""
+    """SQL query with one whole number as the result. Every database of the stacks must accept the query."""
     equals: int | None = None
     """Expected result of the query after the load."""
     grows_by: int | Literal["successes"] | None = None
@@ -31,8 +31,8 @@ class Invariant(Table):
 def find_discrepancies(
     invariants: Mapping[str, Invariant], before: Mapping[str, int], after: Mapping[str, int], summary: LoadSummary
 ) -> tuple[str, ...]:
-    """Returns a sentence for each invariant that does not hold. `before` and `after` are the results of the queries
-    before and after the measured load. Skips an invariant without a result: weir has no access to its database."""
+    """Returns a sentence for each violated invariant. `before` and `after`: the results of the queries before and after
+    the measured load. Skips invariants without a result: weir has no access to the database."""
     requests = summary.requests
     found = []
     for name, invariant in invariants.items():
@@ -45,7 +45,7 @@ def find_discrepancies(
         elif invariant.grows_by == "successes":
             unseen = requests.unanswered + requests.failed
             if not requests.ok <= growth <= requests.ok + unseen:
-                also = f" ({unseen:,} more have no known result)" if unseen else ""
+                also = f" (the results of {unseen:,} more are unknown)" if unseen else ""
                 expected = f"expected the {requests.ok:,} successful requests{also}"
                 found.append(f"invariant {name}: grew by {growth:,}, {expected}")
         elif growth != invariant.grows_by:

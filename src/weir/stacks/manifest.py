@@ -26,8 +26,8 @@ from weir.toml_file import Table, list_data_files, read_toml, validate
 
 _FIELD = re.compile(r"\{([a-z0-9_.-]+)\}")
 RUN_FIELDS = frozenset({"host", "port", "artifact", "cpus", "python"})
-"""Fields in the run command and its environment variables: address and port of the server, built artifact, number of
-CPUs, path of weir's Python. Services add fields such as `{postgres.url}`."""
+"""Fields in the run command and in its environment variables: the server's address and port, the built artifact, the
+number of CPUs, and the path of weir's Python. Services add fields such as `{postgres.url}`."""
 BUILD_FIELDS = frozenset({"python", "npm"})
 """Fields in the build command: path of weir's Python, and the command `npm`."""
 
@@ -66,7 +66,7 @@ class Build(Table):
     """File or folder that the build creates, relative to the copy. Reports show the artifact's size."""
     beside: list[str] = Field(default_factory=list)
     """Patterns of sources next to the stack's folder. Examples: `pom.xml` of a Maven parent, a folder of shared code.
-    weir copies these sources next to the copy of the stack's folder, and builds again if these sources change."""
+    weir copies these sources next to the copy of the stack's folder. A change of them causes a new build."""
     needs: Needs = Field(default_factory=list)
     """Tools that the build and the stack need. `weir doctor` checks these tools. Example: `["mvn", "java>=17"]`."""
 
@@ -94,7 +94,7 @@ class Ready(Table):
     """Readiness of the stack. weir sends requests to `path` until a response has a status below 500."""
 
     path: str = "/"
-    """Path of these requests."""
+    """Path of the requests."""
     timeout_s: float = Field(default=60, gt=0)
     """Maximum time from the start until the stack is ready."""
 
@@ -108,8 +108,8 @@ class Run(Table):
     """Environment variables, in addition to the variables that weir sets for every stack (environment.md)."""
     ready: Ready = Field(default_factory=Ready)
     runtime: Runtime | Literal["none"] | None = None
-    """Runtime that gets the number of CPUs from weir; `none`: no runtime. Default: inferred from `command` and
-    `needs`."""
+    """Runtime that gets the number of CPUs from weir. `none`: no runtime. Default: weir infers the runtime from
+    `command` and `needs`."""
 
     @model_validator(mode="after")
     def _port_is_passed(self) -> "Run":
@@ -128,8 +128,8 @@ class Limit(Table):
     env: str | None = None
     """Name of the environment variable that passes the value."""
     requests_each: int | None = Field(default=None, ge=1)
-    """Maximum number of concurrent requests for each unit, such as a thread. Requests that wait for an upstream count.
-    For such requests, reports show the upper bound of throughput. Default: the setting does not limit requests."""
+    """Maximum number of concurrent requests for each unit, such as a thread. Requests that wait for an upstream count,
+    too. Reports then show the upper bound of throughput. Default: the setting does not limit requests."""
 
     @model_validator(mode="after")
     def _is_passed_somehow(self) -> "Limit":
@@ -153,7 +153,7 @@ class Tier(Table):
     """A tier of processes."""
 
     root: bool = False
-    """Whether this tier contains the process that weir starts and the descendants of that process."""
+    """Whether this tier contains the process that weir starts, and all descendants of that process."""
 
 
 class Serves(Table):
@@ -184,7 +184,7 @@ class Variant(Table):
     """Limits of the variant, which replace all limits of the stack. Default: the stack's limits."""
     answers_wrong: bool = False
     """Whether the variant sends wrong responses on purpose, to test weir's checks. `weir stacks check --all` then
-    expects a wrong response of the variant. `weir stacks check ID[VARIANT]` fails and shows the wrong response."""
+    expects a wrong response. `weir stacks check ID[VARIANT]` fails, and shows the wrong response."""
 
 
 class Manifest(Table):
@@ -243,7 +243,7 @@ class Stack:
     folder: Path
     variant: str | None = None
     in_place: bool = False
-    """Whether the stack starts in `folder` itself, without a build or a copy, and inherits the user's environment."""
+    """Whether the stack starts in `folder` itself: no build, no copy, and the user's environment."""
     scheme: str = "http"
 
     @property
@@ -268,7 +268,7 @@ class Stack:
         return {**self.manifest.services, **self._variant.services}
 
     def services_for(self, workload: Workload) -> dict[str, Needed]:
-        """Returns the stack's services for a workload, without upstreams that the workload does not name."""
+        """Returns the stack's services for a workload. Leaves out upstreams that the workload does not name."""
         needed = self.services
         for name in workload.services:
             if name not in needed:
@@ -310,7 +310,7 @@ class Stack:
         return [*(self.build.needs if self.build else []), *self._variant.needs]
 
     def unmet(self) -> list[UnmetRequirement]:
-        """Returns the needs of the stack and of its services that are unmet on this machine."""
+        """Returns the unmet needs of the stack and of its services on this machine."""
         of_services = (find_unmet_need(read_service(name)) for name in self.services)
         return [*find_unmet_needs(self.needs), *dict.fromkeys(found for found in of_services if found is not None)]
 
@@ -333,7 +333,7 @@ class Stack:
         return any("{host}" in text for text in texts)
 
     def settings(self, stack_cpus: int, chosen: Mapping[str, int] | None = None) -> dict[str, str]:
-        """Returns the values of the stack's limits: `chosen` values, otherwise default values for `stack_cpus` CPUs."""
+        """Returns the values of the stack's limits: `chosen` values, or default values for `stack_cpus` CPUs."""
         own = {name: stack_cpus if limit.default == "cpus" else limit.default for name, limit in self.limits.items()}
         return {name: str(value) for name, value in (own | dict(chosen or {})).items()}
 
@@ -378,7 +378,7 @@ def read_manifest(path: Path) -> Stack:
 
 
 def read_all_stacks() -> list[Stack]:
-    """Returns all known stacks. The variants of each stack come directly after the stack."""
+    """Returns all known stacks. Each stack is followed by its variants."""
     return [one for stack in map(read_manifest, list_manifest_files()) for one in (stack, *stack.variants())]
 
 
@@ -392,7 +392,7 @@ def list_manifest_files() -> list[Path]:
 def _check_services(
     key: str, services: Mapping[str, Needed], *, beside: Mapping[str, Needed], tiers: Mapping[str, Tier]
 ) -> None:
-    """Raises ValueError if a service does not exist, or contradicts a service in `beside` or a tier."""
+    """Raises ValueError if a service does not exist, or has the name of a tier or of a service in `beside`."""
     for name, needed in services.items():
         if name not in (known := sorted(list_data_files("services"))):
             raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(known)}")
@@ -415,5 +415,5 @@ def _check_services(
 
 
 def _list_fields(services: Iterable[str]) -> frozenset[str]:
-    """Returns the names of the fields that a run command may contain if the stack has these services."""
+    """Returns the names of the fields that a run command with these services may contain."""
     return RUN_FIELDS | {f"{name}.{field}" for name in services for field in read_service(name).fields}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _READY_PAUSE_S = 0.02
 _READY_ASK_S = 2.0
 _GZIP_OR_ZLIB = 47
-"""Argument of `zlib.decompress`: zlib detects whether the data has the gzip or the zlib format."""
+"""Argument of `zlib.decompress`, so that zlib accepts both the gzip and the zlib format."""
 
 
 def send_request(request: Request, *, timeout_s: float, tls: Tls | None = None) -> tuple[int, bytes]:
@@ -79,7 +79,7 @@ def wait_until_ready(
     tls: Tls | None = None,
 ) -> None:
     """Sends requests to `path` until a response has a status below `status_below`. Raises TargetError if the server
-    ends, requires a client certificate, or is not ready in time. `why_dead` returns the reason why the server ended;
+    ends, requires a client certificate, or is not ready in time. `why_dead` returns the reason of the server's end;
     None while the server runs."""
     started = time.monotonic()
     last = "no response"
@@ -102,5 +102,5 @@ def wait_until_ready(
             if status < status_below:
                 return
             last = f"status {status}"
-        # A server does not report when it begins to listen.
+        # No event reports that a server listens, so weir tries again.
         time.sleep(_READY_PAUSE_S)

@@ -22,7 +22,7 @@ _TOOLS: Mapping[str, Runtime] = {
 
 
 def infer_runtime(command: Sequence[str], needs: Sequence[str]) -> Runtime | None:
-    """Returns the runtime that a stack's command starts, otherwise the first runtime that the stack needs.
+    """Returns the runtime of a stack's command, or else the first runtime that the stack needs.
 
     >>> infer_runtime(["venv/bin/gunicorn", "app:app"], ["uv>=0.5"])
     'python'

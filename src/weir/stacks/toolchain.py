@@ -27,7 +27,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """Pattern of escape sequences for text styles. Maven prints these sequences even into pipes."""
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
 _RUNTIME = re.compile(r"java|node|python[\d.]*t?")
-"""Pattern of the names of runtimes' programs."""
+"""Matches the names of runtimes' programs."""
 _VERSION_ARGUMENTS = {"go": "version"}
 _TIMEOUT_S = 20.0
 INHERITED = ("HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY")
@@ -79,13 +79,13 @@ def find_tool(need: str) -> Tool | UnmetRequirement:
 
 
 def find_unmet_needs(needs: Sequence[str]) -> list[UnmetRequirement]:
-    """Returns those of `needs` that this machine does not meet, in the same order."""
+    """Returns the needs in `needs` that this machine does not meet, in the same order."""
     return [found for need in dict.fromkeys(needs) if isinstance(found := find_tool(need), UnmetRequirement)]
 
 
 def build_base_environment(needs: Sequence[str] = ()) -> dict[str, str]:
-    """Returns the environment variables that builds and stacks inherit. The variables are sufficient to run programs
-    and to reach a package index. They do not tune a server."""
+    """Returns the environment variables that builds and stacks inherit. With these variables, programs run and reach a
+    package index. The variables do not tune a server."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -100,7 +100,7 @@ def build_base_environment(needs: Sequence[str] = ()) -> dict[str, str]:
 
 
 def find_jdk_version(needs: Sequence[str]) -> str | None:
-    """Returns the version line of the JDK that meets the needs; None if no JDK is needed, or none is sufficient."""
+    """Returns the version line of the JDK that meets the needs. None if no JDK is needed, or if none is sufficient."""
     of_jdk = _select_jdk_needs(needs)
     jdk = _find_jdk(of_jdk) if of_jdk else None
     java = jdk.tool("java") if jdk else None
@@ -116,7 +116,7 @@ def build_search_path() -> str:
 
 @cache
 def read_first_line(*command: str) -> str | None:
-    """Returns the first line that a command prints; None if the command is missing or hangs. Caches the result."""
+    """Returns the first line of a command's output; None if the command is missing or hangs. Caches the result."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -126,13 +126,13 @@ def read_first_line(*command: str) -> str | None:
 
 
 def detect_runtime(pid: int) -> str:
-    """Returns the version line of a process's runtime, such as `Python 3.12.3`. Empty: unknown, or the process ended."""
+    """Returns the version line of a process's runtime, such as `Python 3.12.3`. Empty if unknown or ended."""
     try:
         program = Path(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
         return ""
     line = read_first_line(str(program), "--version") if _RUNTIME.fullmatch(program.name) else None
-    # Node prints only its number.
+    # Node prints only the version number.
     return "" if line is None else line if " " in line else f"{program.name} {line}"
 
 
@@ -141,7 +141,7 @@ def _select_jdk_needs(needs: Sequence[str]) -> list[str]:
 
 
 def _find_jdk(needs: Sequence[str]) -> _Jdk | None:
-    """Returns the first JDK whose tools meet all the needs; None if there is none."""
+    """Returns the first JDK with tools that meet all the needs; None if there is none."""
     parsed = [_parse_need(need) for need in needs]
     for jdk in _list_jdks():
         tools = [(jdk.tool(name), at_least) for name, at_least in parsed]

@@ -33,14 +33,14 @@ class ExternalStack:
         return {}
 
     def find_path(self, workload: str) -> None:
-        """Returns None, because an external server uses the workload's own path."""
+        """Returns None: an external server uses the workload's own path."""
 
     def find_ended_pids(self) -> list[int]:
         """Returns the ids of the server's processes that have ended."""
         return [pid for pid in self.pids if not Path(f"/proc/{pid}").is_dir()]
 
     def cpus(self) -> tuple[int, ...]:
-        """Returns the CPUs that the server's processes may use; empty if unknown."""
+        """Returns the CPUs that the server's processes may use. Empty if unknown."""
         found: set[int] = set()
         for pid in self.pids:
             with suppress(ProcessLookupError):

@@ -52,7 +52,7 @@ class RequestTemplate(Table):
 
 
 class Rows(Table):
-    """Rows of the dataset that a correct response contains as JSON objects. The objects' keys are column names."""
+    """Rows of the dataset in a correct response, as JSON objects. The objects' keys are column names."""
 
     sql: str
     match: Literal["all", "one"] = "all"
@@ -61,7 +61,7 @@ class Rows(Table):
     """Additional keys of each object, each with an SQL query. The value of the key is an array of the query's rows."""
 
     def read(self, dataset_id: str, inputs: Sequence[str]) -> list[dict[str, Any]]:
-        """Returns the rows of a correct response, each with its lists. `inputs` are the random inputs of the request's
+        """Returns the rows of a correct response, each with its lists. `inputs`: the random inputs in the request's
         path. Raises ValueError with the query's key if the query is not valid for the dataset."""
 
         def query(key: str, sql: str) -> list[dict[str, Any]]:
@@ -93,7 +93,7 @@ class Work(Table):
 
 
 class PlainAnswer(Table):
-    """Conditions of a correct response that do not need a database. A correct response meets all conditions."""
+    """Conditions of a correct response that need no database. A correct response meets all conditions."""
 
     status: int = 200
     """Expected status code."""
@@ -167,8 +167,8 @@ class Workload(DataFile):
         return list(match.groups()) if match else []
 
     def step(self, request: Request, *, path: str | None = None) -> dict[str, Any]:
-        """Returns a request as a step of a scenario, so that the generator checks every response. If several responses
-        are correct, the step checks only that a column's name is in the body. `path`: see `draw`."""
+        """Returns a request as a step of a scenario, so that the generator checks every response. With several correct
+        responses, the step checks only for the name of a column in the body. `path`: see `draw`."""
         asked = _split_path(request)
         inputs = self.inputs(asked, path)
         check: dict[str, Any] = {"status": [self.answer.status]}
@@ -184,7 +184,7 @@ class Workload(DataFile):
         return {"method": request.method, "path": asked, "headers": list(headers), "check": check, **body}
 
     def why_wrong(self, request: Request, status: int, body: bytes, *, path: str | None = None) -> str | None:
-        """Returns a sentence about the error in a response; None if the response is correct. `path`: see `draw`."""
+        """Returns a sentence about the error in a response. None for a correct response. `path`: see `draw`."""
         inputs, pattern = self.inputs(_split_path(request), path), self.answer.text_matches
         if status != self.answer.status:
             return f"status: found {status}, expected {self.answer.status}; body {_shorten(body)}"
@@ -213,7 +213,7 @@ def read_workload(workload_id: str) -> Workload:
 
 def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:
     """Returns the JSON value of a correct response: `template` (the value of `answer.json`) without placeholders.
-    `body` and `inputs` are from the request. Raises ValueError if a digest's input does not exist."""
+    `body` and `inputs` are from the request. Raises ValueError if a digest refers to a missing input."""
     if isinstance(template, dict):
         return {key: _expect_json(value, body, inputs) for key, value in template.items()}
     if isinstance(template, list):
@@ -234,7 +234,7 @@ def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:
 
 
 def _compare_rows(body: bytes, found: Any, rows: list[dict[str, Any]], match: Literal["all", "one"]) -> str | None:
-    """Returns a sentence about the error in `found`, the parsed `body` of a response; None if `found` is correct."""
+    """Returns a sentence about the error in `found`, the parsed `body` of a response. None if `found` is correct."""
     if match == "one":
         if any(_is_same_json(found, row) for row in rows):
             return None
@@ -252,7 +252,7 @@ def _compare_rows(body: bytes, found: Any, rows: list[dict[str, Any]], match: Li
 
 
 def _subtract(rows: list[Any], others: list[Any]) -> list[Any]:
-    """Returns the rows that `others` does not contain. A row that repeats must repeat in `others`, too."""
+    """Returns the rows that `others` does not contain. Counts repeated rows."""
     left = Counter(json.dumps(other, sort_keys=True) for other in others)
     missing = []
     for row in rows:
@@ -265,7 +265,7 @@ def _subtract(rows: list[Any], others: list[Any]) -> list[Any]:
 
 
 def _is_same_json(found: Any, expected: Any) -> bool:
-    """Returns whether two JSON values are equal. In contrast to Python, `true` does not equal 1."""
+    """Returns whether two JSON values are equal. Unlike in Python, `true` does not equal 1."""
     if isinstance(found, bool) or isinstance(expected, bool):
         return found is expected
     if isinstance(found, dict) and isinstance(expected, dict):

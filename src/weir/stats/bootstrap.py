@@ -30,11 +30,11 @@ def small_sample_inflation(blocks: int) -> float:
 
 @cache
 def bootstrap_weights(blocks: int, count: int = DRAWS) -> Array:
-    """Returns how often each draw contains each block: a row for each draw, a column for each block. The seed is fixed,
-    so that the findings from a run file are the same on every machine."""
+    """Returns how often each draw contains each block: a row for each draw, a column for each block. The seed is fixed:
+    so the findings from a run file are the same on every machine."""
     random = np.random.default_rng(0)
     drawn = random.multinomial(blocks, np.full(blocks, 1 / blocks), size=count).astype(np.float64)
-    # The cache returns the same array to several callers.
+    # Several callers get the same array from the cache.
     drawn.setflags(write=False)
     return drawn
 

@@ -17,20 +17,20 @@ MIN_SEARCHES = 5
 KNEE_SHARE = 0.95
 """The knee is the smallest number of users with at least this share of the highest throughput."""
 _FLAT_DOUBLINGS = 2
-"""The knee search stops doubling the users after this number of doublings that do not increase throughput."""
+"""A knee search stops doubling the users after this number of doublings without more throughput."""
 _FOREVER_S = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The condition that a load must meet, and the precision of the search."""
+    """The condition for a load, and the precision of the search."""
 
     missed_share: float
     """Maximum share of the intended requests that may miss the objective. Example: 0.01 for a p99."""
     shortest_s: float = 5.0
-    """Duration of the short measurements, which narrow the range of loads."""
+    """Duration of the short measurements. They narrow the range of loads."""
     longest_s: float = 30.0
-    """Duration of the long measurements, which decide whether a load meets the goal."""
+    """Duration of the long measurements. They decide whether a load meets the goal."""
     width: float = 0.02
     """Maximum difference between the two final bounds of the capacity, relative to the upper bound."""
 
@@ -56,7 +56,7 @@ class SearchResult:
     """Result of one search: the bounds of the capacity, and the measurements."""
 
     lower: float | None
-    """Highest load that met the goal and is below `upper`. None if even the lowest load failed."""
+    """Highest load below `upper` that met the goal. None if even the lowest load failed."""
     upper: float | None
     """Lowest load that failed. None if even the highest load met the goal."""
     attempts: tuple[Attempt, ...]
@@ -66,7 +66,7 @@ class SearchResult:
 
     @property
     def capacity(self) -> float | None:
-        """Estimated load at which exactly the allowed share of requests misses the objective. None if a bound is None.
+        """Estimated load at which the allowed share of requests misses the objective. None if a bound is None.
 
         The estimate interpolates between the bounds, linearly in the logarithms of load and share: misses near the
         capacity grow with a power of the load. The estimate is the geometric mean of the bounds if a bound had no
@@ -81,7 +81,7 @@ class SearchResult:
         return float(self.lower * (self.upper / self.lower) ** part)
 
     def _share_at(self, load: float) -> float:
-        """Returns the share of requests that missed the objective in the longest measurements of a load."""
+        """Returns the share of requests that missed the objective, from the longest measurements of a load."""
         longest = max(attempt.duration_s for attempt in self.attempts if attempt.load == load)
         decided = [attempt for attempt in self.attempts if attempt.load == load and attempt.duration_s == longest]
         return sum(attempt.missed for attempt in decided) / max(1, sum(attempt.intended for attempt in decided))
@@ -118,7 +118,7 @@ def search_capacity(
         fail_fast=False,
     )
     config = Config(goals=[wanted], search_duration_max=_FOREVER_S, warmup_duration=None)
-    # The minimum comes first: each setter compares both values, and the default maximum is large.
+    # The setters compare both values, so the minimum must come before the maximum: the default maximum is large.
     config.min_load, config.max_load = least, most
     found = MultipleLossRatioSearch(config).search(_Measurer(), debug=lambda _: None)[wanted]
     lower, upper = found.relevant_lower_bound, found.relevant_upper_bound

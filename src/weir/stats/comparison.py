@@ -26,7 +26,7 @@ class Ratio:
     p_value: float | None
     """Two-sided p-value of the hypothesis that the ratio is 1."""
     spread: float | None
-    """Standard deviation of the blocks' log ratios. About equal to the coefficient of variation of a block's ratio."""
+    """Standard deviation of the blocks' log ratios: about the coefficient of variation of a block's ratio."""
 
 
 def paired_ratio(
@@ -41,8 +41,8 @@ def paired_ratio(
 
     The i-th numerator and denominator come from the same block, so effects of the block cancel. `first_look`: the first
     number of blocks after which a narrow interval may end the run. Such a run has a wider interval and a larger p-value
-    (`widen_interval`). `rounding`: standard deviation that rounding of the values alone causes in a log ratio. It is
-    the minimum of the spread, because rounded values may be equal by chance.
+    (`widen_interval`). `rounding`: standard deviation of a log ratio from rounding of the values alone. The spread is
+    at least `rounding`, because rounded values may be equal by chance.
 
     >>> ratio = paired_ratio([410.0, 395.0, 420.0], [100.0, 100.0, 100.0])
     >>> round(ratio.value, 2), round(ratio.low, 2), round(ratio.high, 2)

@@ -1,5 +1,5 @@
-"""Finds break-even points of two systems: the places on an axis at which the ratio of the systems passes 1. The axis is
-a concurrency, a rate or an upstream delay, and a place is a value on the axis."""
+"""Finds break-even points of two systems: the places on an axis where the ratio of the systems passes 1. The axis is a
+concurrency, a rate or an upstream delay. A place is a value on the axis."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from weir.stats.bootstrap import DRAWS, MIN_BLOCKS, bootstrap_means, percentile_
 from weir.stats.mean import Array
 
 NARROW = 0.10
-"""A crossing is precise enough if its interval extends at most this far to each side, relative to the crossing."""
+"""A crossing is precise if its interval ends at most this far from the crossing, relative to the crossing."""
 _HALVINGS = 40
 """Number of bisections of the gap between two places. The remaining gap is 10⁻¹² of the original gap."""
 
@@ -125,9 +125,9 @@ def _sign_changes(values: Array) -> list[int]:
 
 
 def _territory(means: Array, changes: Sequence[int], number: int) -> tuple[int, int]:
-    """Returns the first and the last index of the part of the axis that belongs to a crossing. If a bootstrap draw
-    crosses 0 in this part, weir treats both crossings as the same. On each side, the part ends where the mean is
-    farthest from 0 before the next crossing."""
+    """Returns the first and the last index of a crossing's part of the axis. A crossing of a bootstrap draw in this
+    part counts as the same crossing. On each side, the part ends where the mean is farthest from 0 before the next
+    crossing."""
     first = 0 if number == 0 else changes[number - 1] + 1
     last = len(means) - 1 if number == len(changes) - 1 else changes[number + 1]
     here = changes[number]
@@ -137,7 +137,7 @@ def _territory(means: Array, changes: Sequence[int], number: int) -> tuple[int, 
 
 
 def _roots_of_draws(axis: Array, drawn: Array, begin: int, end: int, at: float, *, falls: bool) -> Array:
-    """Returns each draw's crossing that is nearest to `at`, among crossings from `begin` to `end` in this direction.
+    """Returns each draw's crossing nearest to `at`, among the crossings from `begin` to `end` in the same direction.
     Returns −∞ or ∞ for a draw without such a crossing."""
     sign = 1.0 if falls else -1.0
     within = drawn[:, begin : end + 1] * sign
@@ -150,14 +150,14 @@ def _roots_of_draws(axis: Array, drawn: Array, begin: int, end: int, at: float, 
             nearer = np.isnan(known) | (np.abs(here - at) < np.abs(known - at))
             roots[crossing] = np.where(nearer, here, known)
     missing = np.isnan(roots)
-    # A draw that has the old sign at `end` crosses later. Any other draw crossed before `begin`.
+    # A draw with the old sign at `end` crosses later. Any other draw crossed before `begin`.
     roots[missing] = np.where(within[missing, -1] > 0, math.inf, -math.inf)
     return roots
 
 
 def _root(axis: Array, rows: Array, index: int) -> Array:
-    """Returns the zero of each row's interpolation between the places `index` and `index` + 1. Between these places the
-    interpolation is monotone, so bisection finds the zero."""
+    """Returns the zero of each row's interpolation between the places `index` and `index` + 1. Bisection finds the
+    zero, because the interpolation is monotone between these places."""
     # The slope at a place depends on the neighbouring places.
     first = max(0, index - 1)
     near = slice(first, index + 3)

@@ -1,5 +1,5 @@
-"""Computes the distribution functions for intervals and tests with scipy.special. The first call of a function imports
-scipy.special, because this import is slow and many processes do not need it."""
+"""Computes the distribution functions for intervals and tests with scipy.special. The first call imports scipy.special:
+the import is slow, and many processes do not need it."""
 
 from functools import cache
 from typing import Any
@@ -7,7 +7,7 @@ from typing import Any
 
 @cache
 def load_scipy_special() -> Any:
-    """Returns the module scipy.special. Call this function before a fork, so that child processes share the module."""
+    """Returns the module scipy.special. A call before a fork lets child processes share the module."""
     from scipy import special
 
     return special
@@ -19,7 +19,7 @@ def student_cdf(value: float, degrees: float) -> float:
 
 
 def student_quantile(probability: float, degrees: float) -> float:
-    """Returns the value that Student's T does not exceed with this probability."""
+    """Returns the value x with P(T ≤ x) = `probability`."""
     return float(load_scipy_special().stdtrit(degrees, probability))
 
 
@@ -29,12 +29,12 @@ def noncentral_student_cdf(value: float, degrees: float, noncentrality: float) -
 
 
 def normal_quantile(probability: float) -> float:
-    """Returns the value that a standard normal variable does not exceed with this probability."""
+    """Returns the value x with P(Z ≤ x) = `probability` for a standard normal Z."""
     return float(load_scipy_special().ndtri(probability))
 
 
 def chi_square_upper_quantile(probability: float, degrees: float) -> float:
-    """Returns the value that χ² exceeds with this probability."""
+    """Returns the value x with P(χ² > x) = `probability`."""
     return float(load_scipy_special().chdtri(degrees, probability))
 
 

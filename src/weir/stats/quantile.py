@@ -11,7 +11,7 @@ from weir.stats.bootstrap import MIN_BLOCKS, bootstrap_weights, percentile_ranks
 from weir.stats.mean import Array
 
 SAMPLES_BEYOND = 100
-"""weir prints a quantile only if at least this number of samples lies beyond the quantile."""
+"""Minimum number of samples beyond a quantile. weir does not print quantiles with fewer samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def is_supported(samples: int, probability: float) -> bool:
     >>> is_supported(10_000, 0.99), is_supported(9_999, 0.99)
     (True, False)
     """
-    # In parts per million, so that 0.99 of 10,000 is not 9,900.000000000002.
+    # In parts per million: in floating point, 0.99 of 10,000 would be 9,900.000000000002.
     beyond = min(probability, 1 - probability)
     return samples * round(beyond * 1_000_000) >= SAMPLES_BEYOND * 1_000_000
 
@@ -53,7 +53,7 @@ def merge_quantiles(parts: Sequence[bytes], probabilities: Sequence[float]) -> l
     if not len(found.often):
         return [Quantile(probability, None, 0) for probability in probabilities]
     values, counts = _counts(found.part, found.bucket, found.often, len(parts))
-    # In place: the tables of a thousand trials are large, and new memory costs more than the sums.
+    # In place: the tables of a thousand trials are large, and new memory would cost more than the sums.
     below = np.cumsum(counts, axis=1, out=counts)
     together = below.sum(axis=0)
     samples = int(together[-1])
@@ -79,7 +79,7 @@ def quantiles_by_group(
     quantiles with a row for each probability. A quantile is NaN for a group without samples.
     """
     values, counts = _counts(group, bucket, count, groups)
-    # Few buckets of a group have samples, so the sums skip the empty buckets.
+    # Most buckets of a group are empty. The sums skip them.
     flat = counts.reshape(-1)
     has_samples = np.flatnonzero(flat > 0)
     up_to = np.concatenate(([0.0], flat[has_samples].cumsum()))
@@ -92,7 +92,7 @@ def quantiles_by_group(
 
 
 def _counts(group: Integers, bucket: Integers, count: Integers, groups: int) -> tuple[Array, Array]:
-    """Returns the buckets' values, from the lowest to the highest non-empty bucket, and each group's counts in them."""
+    """Returns the buckets' values, from the lowest to the highest non-empty bucket, and each group's counts of them."""
     lowest = int(bucket.min(initial=0))
     width = int(bucket.max(initial=0)) - lowest + 1
     counts = np.bincount(group * width + (bucket - lowest), weights=count, minlength=groups * width)
@@ -102,7 +102,7 @@ def _counts(group: Integers, bucket: Integers, count: Integers, groups: int) -> 
 
 def _wanted(samples: Array, probabilities: Sequence[float]) -> Array:
     """Returns the number of samples up to each quantile: a row for each item of `samples`, a column per quantile."""
-    # Rounding must not require one sample too many.
+    # A rounding error must not require one sample too many.
     wanted: Array = np.ceil(np.outer(samples, probabilities) - 1e-6)
     return wanted
 

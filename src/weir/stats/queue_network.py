@@ -11,7 +11,7 @@ from weir.stats.mean import Array
 from weir.stats.queueing import Station, round_up_servers
 
 _RELAXATIONS = 5
-"""Number of relaxation times after which an initially empty queue is within 1 % (e⁻⁵) of its steady state."""
+"""Number of relaxation times from an empty queue to a queue within 1 % (e⁻⁵) of its steady state."""
 
 
 @dataclass(frozen=True, slots=True)

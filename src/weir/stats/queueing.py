@@ -63,7 +63,7 @@ class Station:
     """A queue with servers: a tier, or several tiers that share CPUs."""
 
     demand_s: float
-    """Time of one server that a request needs, summed over the request's visits."""
+    """Busy time of one server per request, summed over all visits of the request."""
     servers: float
     """Number of CPUs, or the CPU quota. May be fractional."""
 
@@ -74,7 +74,7 @@ class Station:
 
 
 def round_up_servers(station: Station) -> tuple[int, float]:
-    """Returns a whole number of servers and their service time: 2.5 servers become 3 servers with 5/6 of the speed."""
+    """Returns a whole number of servers and their service time. Example: 2.5 servers become 3 with 5/6 of the speed."""
     servers = max(1, math.ceil(station.servers))
     return servers, station.demand_s * servers / station.servers
 
@@ -117,10 +117,10 @@ def solve_closed_system(stations: Sequence[Station], users: int, think_s: float 
 
 
 def _busy_servers(before: Array, used: float, servers: int) -> Array:
-    """Returns the probabilities of 0, 1, … busy servers with one user more than `before`. `used`: the mean number."""
+    """Returns the probabilities of 0, 1, … busy servers with one more user than in `before`. `used`: their mean."""
     now = np.zeros(servers)
     now[1:] = used / np.arange(1, servers) * before[:-1]
     idle = 1 - (used + float(np.arange(servers - 1, 0, -1) @ now[1:])) / servers
-    # Rounding makes this negative if all servers are always busy.
+    # A rounding error makes this negative if all servers are always busy.
     now[0] = max(idle, 0.0)
     return now

@@ -37,7 +37,7 @@ _PENALTY = 4.0
 """Penalty of a change, as a multiple of ln n × the noise's variance. The usual factor 2 (BIC) causes false changes in
 more than 1 of 100 series of 60 points."""
 _MAX_AUTOCORRELATION = 0.8
-"""Maximum autocorrelation that the penalty uses. A higher value comes from changes of level."""
+"""Maximum autocorrelation for the penalty. A higher value comes from changes of level."""
 _KEPT = 0.9
 _KEPT_VARIANCE = 0.6231
 """Variance of the nine tenths of normal numbers that are closest to 0, divided by the variance of all numbers:
@@ -111,7 +111,7 @@ def _is_beyond(moved: Estimate | None) -> bool:
 
 
 def _without_spikes(observed: Array) -> Array:
-    """Returns the series without spikes: the median of the neighbourhood replaces each value far from this median."""
+    """Returns the series without spikes: the median of the neighbourhood replaces each distant value."""
     padded = np.pad(observed, _NEIGHBOURS // 2, mode="reflect")
     median = np.median(np.lib.stride_tricks.sliding_window_view(padded, _NEIGHBOURS), axis=1)
     apart = np.abs(observed - median)
@@ -154,7 +154,7 @@ def _noise(observed: Array) -> tuple[float, float]:
     """
     near, far = (_trimmed_variance(observed[lag:] - observed[:-lag]) for lag in (1, 2))
     if near == 0:
-        # Most values are equal, so the other values determine the noise.
+        # Most values are equal. The other values determine the noise.
         return float(np.diff(observed).std()) / math.sqrt(2), 0.0
     autocorrelation = min(max(far / near - 1, 0.0), _MAX_AUTOCORRELATION)
     return math.sqrt(near / 2 / (1 - autocorrelation)), autocorrelation

@@ -81,7 +81,7 @@ class ReadOnly:
 
 def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     options = "mode=ro&immutable=1" if immutable else "mode=ro"
-    # The live page reads from the server's worker threads, one at a time.
+    # The live page reads from several worker threads, but only from one at a time.
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?{options}", uri=True, check_same_thread=False)
     try:
         check_identity(connection, path)

@@ -1,4 +1,4 @@
-"""Hands a run file to another machine, which continues the run. weir sends the content of the local file. When the run
+"""Hands a run file to another machine, which continues the run. weir sends the content of the local file. After the run
 file returns, weir replaces the local file in one transaction. Until then, the local file does not change."""
 
 import sqlite3
@@ -18,7 +18,7 @@ class AwayRun:
 
     path: Path
     content: bytes
-    """Content of the run file. The content is complete even if the run file's writer was killed."""
+    """Content of the run file. The content is complete, even after a kill of the writer."""
 
     def take_back(self, returned: Path) -> None:
         """Replaces the local run file with the returned file, completely or not at all. Open readers of the local file

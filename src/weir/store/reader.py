@@ -32,7 +32,7 @@ class RunReader(AbstractContextManager["RunReader"]):
 
     info: RunInfo
     ended: Literal["complete", "interrupted"] | None
-    """How the run ended. None if the run continues, or if its writer was killed."""
+    """How the run ended. None if the run continues, or after a kill of the writer."""
     finished_unix_ns: int | None
     stopped: StopReason | None
     """The rule that ended a complete run."""
@@ -70,7 +70,7 @@ class RunReader(AbstractContextManager["RunReader"]):
             return list(cache["trials"])
 
     def unfinished(self) -> Trial | None:
-        """Returns the unfinished trial of a load without a study, which has no summary; otherwise None."""
+        """Returns the unfinished trial of a load without a study; otherwise None. This trial has no summary."""
         if not self.info.is_load:
             return None
         cells = {cell.id: cell for cell in self.cells()}
@@ -117,7 +117,7 @@ class RunReader(AbstractContextManager["RunReader"]):
         table, order = _READINGS[row_type]
         with explained(self.path):
             found = self._of_trial(table, row_type._fields, trial_id, order)
-        # `_make` is a Python function: for hundreds of thousands of rows it takes as long as reading them.
+        # `_make` is a Python function, so it would take as long as the reading of the rows.
         return list(map(partial(tuple.__new__, row_type), found))
 
     def tiers_on(self, node: str) -> frozenset[str]:
@@ -148,7 +148,7 @@ class RunReader(AbstractContextManager["RunReader"]):
 
     @contextmanager
     def _cache(self) -> Iterator[dict[Any, Any]]:
-        """Yields the cache of rows that several findings and charts read. Empties it after another process's write."""
+        """Yields the cache of rows for findings and charts. Empties the cache after another process's write."""
         with explained(self.path):
             (version,) = self._open.connection.execute("PRAGMA data_version").fetchone()
             if version != self._version:
@@ -163,7 +163,7 @@ class RunReader(AbstractContextManager["RunReader"]):
     def _of_trial(
         self, table: str, columns: Sequence[str], trial_id: int, order: str, where: str = "", *values: str
     ) -> list[tuple[Any, ...]]:
-        # Hides the rows of an unfinished trial, except in a load without a study, which has only one trial.
+        # Hides the rows of an unfinished trial. A load without a study has only one trial, so its rows stay visible.
         finished = "" if self.info.is_load else "AND finished = 1"
         rest = f"WHERE trial_id = (SELECT id FROM trial WHERE id = ? {finished}) {where} ORDER BY {order}"
         return self._select(table, columns, rest, (trial_id, *values))

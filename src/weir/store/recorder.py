@@ -9,8 +9,8 @@ from weir.store.writer import RunWriter
 
 
 class Recorder(LoadObserver):
-    """An observer that writes intervals, samples and events, with times in seconds since the load's start. So samples
-    wait in memory until the load starts. A lock is necessary: load and host call the recorder from separate threads."""
+    """An observer that writes intervals, samples and events, with times in seconds since the load's start. Samples wait
+    in memory until the load starts. A lock is necessary: load and host call the recorder from separate threads."""
 
     def __init__(self, writer: RunWriter, trial_id: int) -> None:
         self._writer = writer
@@ -27,7 +27,7 @@ class Recorder(LoadObserver):
 
     @property
     def start_ns(self) -> int:
-        """Time of the load's start, in nanoseconds on CLOCK_MONOTONIC. Only available after the load has started."""
+        """Time of the load's start, in nanoseconds on CLOCK_MONOTONIC. Only available after the start."""
         assert self._start_ns is not None
         return self._start_ns
 
@@ -38,7 +38,7 @@ class Recorder(LoadObserver):
         self._keep(sample, self.samples_elsewhere)
 
     def on_start(self, started: LoadStarted) -> None:
-        """Stores the time of the load's start, and writes the samples that arrived before the start."""
+        """Stores the time of the load's start, and writes the samples from before the start."""
         with self._lock:
             self._start_ns = started.start_monotonic_ns
             for sample in (*self.samples, *self.samples_elsewhere):

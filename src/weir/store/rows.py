@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _AsPlan = Annotated[Load, PlainValidator(load_from_plan), PlainSerializer(store_load)]
 RUN = Codec(get_type_hints(RunInfo))
 CELL = Codec(get_type_hints(Cell) | {"load": _AsPlan})
-# A verdict has two columns, validity and reasons, because queries select trials by validity. Histograms have a table.
+# A verdict has two columns, so that queries can select trials by validity. Histograms have a separate table.
 _RESULT = {
     field: type_ for field, type_ in get_type_hints(TrialResult).items() if field not in ("verdict", "histograms")
 }
@@ -65,7 +65,7 @@ INTERVAL = Codec(
     {"idx": "index"} | {f"{name}_us": f"response_time_us.{name}" for name in IntervalQuantiles.names()},
 )
 _ERRORS = IntervalRow._fields.index("errors")
-# Almost no interval has errors, so a comparison of texts saves most of the parsing.
+# Almost no interval has errors. A comparison of texts saves most of the parsing.
 _NO_ERRORS = MappingProxyType(ErrorCounts().to_json())
 _NO_ERRORS_TEXT = json.dumps(_NO_ERRORS.copy(), separators=(",", ":"))
 

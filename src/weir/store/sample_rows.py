@@ -11,7 +11,7 @@ from weir.store.table import Row
 
 
 class SampleRow(NamedTuple):
-    """Resource usage of one process group at one moment: a started process and its descendants. Counts are cumulative.
+    """Resource usage of one process group (a started process and its descendants) at one moment. Counts are cumulative.
     Most samples have no PSS."""
 
     t_s: float
@@ -39,7 +39,7 @@ class SampleRow(NamedTuple):
 
 
 class UseRow(NamedTuple):
-    """The fields of `SampleRow` that charts draw. Reading these fields takes half the time of reading a `SampleRow`."""
+    """The fields of `SampleRow` for charts. Reading these fields takes half the time of reading a `SampleRow`."""
 
     t_s: float
     name: str
@@ -66,7 +66,7 @@ class CpuSampleRow(NamedTuple):
 
 
 class ThreadStateRow(NamedTuple):
-    """Threads with the same name in one process group, at one moment: their number, and cumulative seconds by state."""
+    """Threads of one name in one process group, at one moment: number, and cumulative seconds by state."""
 
     t_s: float
     name: str

@@ -1,6 +1,6 @@
-"""Tables of the run file, and numbers that identify a run file. The tables are derived from row types, so a change of a
-row type changes a table. Each change needs a higher `SCHEMA_NUMBER` and a line in `docs/reference/run-file.md`. A test
-compares the tables with `tests/store/schema.sql`."""
+"""Tables of the run file, and numbers that identify a run file. The tables are derived from row types. Each change of a
+row type needs a higher `SCHEMA_NUMBER` and a line in `docs/reference/run-file.md`. A test compares the tables with
+`tests/store/schema.sql`."""
 
 from weir.model.run_types import Cell, RunInfo, Trial, TrialEvent, TrialResult
 from weir.store.rows import BEGUN_COLUMNS, RESULT, IntervalRow

@@ -17,8 +17,8 @@ _COLUMN_TYPES: dict[Any, str] = {bool: "INTEGER", int: "INTEGER", float: "REAL",
 
 
 def derive_columns(record: type, *, nullable: bool = False) -> dict[str, str]:
-    """Returns a dict from each field of `record` (a dataclass or named tuple) to the SQL of the field's column. Values
-    of types that SQLite lacks become JSON in a TEXT column. For a `Literal`, SQLite allows only its texts. `nullable`:
+    """Returns a dict from each field of `record` (a dataclass or named tuple) to the SQL of the field's column. A value
+    of a type that SQLite lacks becomes JSON in a TEXT column. A `Literal` becomes a check of its texts. `nullable`:
     every column may be null."""
     return {name: _derive_column(name, type_, nullable=nullable) for name, type_ in get_type_hints(record).items()}
 
@@ -38,8 +38,8 @@ def _drop_none(type_: Any) -> Any:
 
 
 class Codec:
-    """Converts records to rows, and back. Values of types that SQLite lacks become JSON. `paths` is a dict from column
-    to attribute path, for columns whose attribute has a different name. Example of a path: `verdict.validity`."""
+    """Converts records to rows, and back. Values of types that SQLite lacks become JSON. `paths`: a dict from column to
+    attribute path, for columns whose attribute has another name. Example of a path: `verdict.validity`."""
 
     def __init__(self, types: Mapping[str, Any], paths: Mapping[str, str] | None = None) -> None:
         self.columns = tuple(types)
@@ -51,7 +51,7 @@ class Codec:
         return tuple(map(_encode, self._types, self._values(record)))
 
     def decode(self, row: Sequence[Column]) -> dict[str, Any]:
-        """Returns a dict from attribute path to value. Raises ValueError if a value in `row` has the wrong type."""
+        """Returns a dict from attribute path to value. Raises ValueError for a value of the wrong type in `row`."""
         return dict(zip(self._paths, map(_decode, self.columns, self._types, row), strict=True))
 
 
@@ -62,7 +62,7 @@ def _adapter(type_: Any) -> TypeAdapter[Any]:
 
 def _encode(type_: Any, value: Any) -> Column:
     if isinstance(value, str):
-        # SQLite does not accept lone surrogates, which stand for bytes that are not UTF-8.
+        # SQLite does not accept lone surrogates. Python uses them for bytes that are not UTF-8.
         return value.encode("utf-8", "replace").decode("utf-8")
     if value is None or type_ in _COLUMN_TYPES:
         return value  # type: ignore[no-any-return]

@@ -33,8 +33,8 @@ _INSERTS = {table.name: table.insert for table in APPENDED}
 
 
 class RunWriter(AbstractContextManager["RunWriter"]):
-    """The only writer of a run file. Several threads may call the writer's methods. As a context manager, the writer
-    marks the run as complete at the end, or as interrupted after an exception."""
+    """The only writer of a run file. Several threads may call the methods. As a context manager, the writer marks the
+    run as complete at the end, or as interrupted after an exception."""
 
     def __init__(
         self, path: Path, connection: sqlite3.Connection, resources: ExitStack, info: RunInfo, cells: tuple[Cell, ...]
@@ -98,7 +98,7 @@ class RunWriter(AbstractContextManager["RunWriter"]):
         self.cells = (*self.cells, *cells)
 
     def change_load(self, cell: Cell) -> None:
-        """Changes the load of a cell to the load of `cell`, because another tool reports its users only at the end."""
+        """Changes the load of a cell to that of `cell`. Another tool reports its users only at the end."""
         with self._transaction() as connection:
             values = dict(zip(rows.CELL.columns, rows.CELL.encode(cell), strict=True))
             connection.execute("UPDATE cell SET load = ? WHERE id = ?", (values["load"], cell.id))
@@ -134,7 +134,7 @@ class RunWriter(AbstractContextManager["RunWriter"]):
             connection.executemany(insert_into("histogram", ("trial_id", "clock", "data")), histograms)
             if connection.execute(statement, (*rows.RESULT.encode(result), trial_id)).rowcount != 1:
                 raise ValueError(f"trial {trial_id}: found not started or already finished, expected unfinished")
-        # Between trials the disk does not disturb a measurement. After the checkpoint, the trial survives a power cut.
+        # Between trials, a disk write disturbs no measurement. After the checkpoint, the trial survives a power cut.
         with self._lock, explained_write(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
@@ -156,7 +156,7 @@ class RunWriter(AbstractContextManager["RunWriter"]):
                 with self._transaction() as connection:
                     self._write_pending(connection)
                     connection.execute("UPDATE run SET ended = ?, finished_unix_ns = ?", (ended, time.time_ns()))
-                # If another process reads the file, the file stays in WAL mode, and is complete and readable.
+                # While another process reads the file, the file stays in WAL mode. It is complete and readable.
                 with suppress(sqlite3.OperationalError):
                     self._connection.execute("PRAGMA busy_timeout = 200")
                     self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -192,8 +192,8 @@ class RunWriter(AbstractContextManager["RunWriter"]):
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                # If the disk is full, SQLite has already rolled back. After Ctrl-C between two lines, this code runs
-                # when Python collects the generator. The file may be closed by then.
+                # On a full disk, SQLite has already rolled back. After Ctrl-C between two lines, this code runs when
+                # Python collects the generator; the file may then be closed.
                 with suppress(sqlite3.ProgrammingError):
                     if self._connection.in_transaction:
                         self._connection.execute("ROLLBACK")
@@ -202,7 +202,7 @@ class RunWriter(AbstractContextManager["RunWriter"]):
 
 @contextmanager
 def explained_write(path: Path) -> Iterator[None]:
-    """In a `with` block that writes `path`, turns SQLite's errors into NotWrittenError. Other errors do not change."""
+    """Turns SQLite's errors in a `with` block that writes `path` into NotWrittenError. Other errors stay unchanged."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -219,7 +219,7 @@ def _serialize_new(info: RunInfo, cells: Sequence[Cell]) -> bytes:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Writes a file completely or not at all. If the writer is killed, `resume` never finds an incomplete file."""
+    """Writes a file completely or not at all. After a kill of the writer, `resume` finds no incomplete file."""
     unfinished = path.with_name(f".{path.name}.new")
     try:
         with unfinished.open("wb") as file:
@@ -247,9 +247,9 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def locked_folder(path: Path) -> Iterator[None]:
-    """Locks the folder of the run file `path` for one writer. The kernel releases the lock when the process ends for
-    any reason. weir locks the folder and not the file: closing a descriptor of the file would release SQLite's locks.
-    Raises UsageError if another weir holds the lock."""
+    """Locks the folder of the run file `path` for one writer. The kernel releases the lock at the end of the process.
+    weir does not lock the file itself: closing a descriptor of the file would release SQLite's locks. Raises UsageError
+    if another weir holds the lock."""
     descriptor = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

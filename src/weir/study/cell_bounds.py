@@ -1,6 +1,6 @@
-"""Computes upper bounds of a cell's throughput without a measurement. Example: each request occupies a thread while the
-request waits w seconds for an upstream. So n threads complete at most n ÷ w requests per second, in any framework. The
-same bound applies to n users. The smallest bound shows whether the stack or the load limits throughput."""
+"""Computes upper bounds of a cell's throughput without a measurement. Example: each request occupies a thread and waits
+w seconds for an upstream. Then n threads complete at most n ÷ w requests per second, in any framework. The same bound
+applies to n users. The smallest bound shows whether the stack or the load limits throughput."""
 
 from collections.abc import Iterator, Mapping
 
@@ -19,8 +19,8 @@ _WAITS_ON = "delay"
 def find_upper_bounds(
     cell: Cell, load: LoadSpec, limits: Mapping[str, Limit], services: Mapping[str, Needed]
 ) -> tuple[UpperBound, ...]:
-    """Returns the upper bounds of a cell's throughput in ascending order. Returns no bounds if the cell's requests do
-    not wait for an upstream. `services` are the stack's services with the settings of the study."""
+    """Returns the upper bounds of a cell's throughput in ascending order. Returns no bounds if requests do not wait for
+    an upstream. `services`: the stack's services, with the study's settings."""
     if _WAITS_ON not in services:
         return ()
     settings = parse_settings(DelaySettings, {**read_service(_WAITS_ON).settings, **services[_WAITS_ON].settings})

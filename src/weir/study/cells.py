@@ -61,7 +61,7 @@ class PlannedCell:
 
     @property
     def load_key(self) -> tuple[object, ...]:
-        """Properties that determine the generator's limit. Cells with equal keys share one measured limit."""
+        """Properties that determine the generator's limit. Cells with equal keys share one measurement of the limit."""
         how = self.load.keep_alive, self.load.pipeline, self.load.kernel_timestamps
         return self.cell.generator, self.workload.id, self.cell.load.connections, *how
 
@@ -72,7 +72,7 @@ class PlannedCell:
 
     @property
     def extension_s(self) -> float:
-        """Maximum additional seconds for a load that has not reached a steady state."""
+        """Maximum additional seconds of a load to reach a steady state."""
         return self.duration_s if self.method.extension_s is None else self.method.extension_s
 
     @property
@@ -85,7 +85,7 @@ class PlannedCell:
         return self.load.to_tls(KEY_NAMES)
 
     def request(self, base_url: str) -> Request:
-        """Returns the request that the load sends to a process of the stack. The request is the same in every trial."""
+        """Returns the load's request to a process of the stack. The request is the same in every trial."""
         path = self.stack.find_path(self.workload.id)
         return self.workload.draw(base_url, random.Random(self.method.seed), path=path)
 
@@ -101,8 +101,8 @@ class PlannedCell:
         return get_tool(self.cell.generator).unsupported_reason(plan)
 
     def restrict_placement(self, placement: Placement) -> Placement:
-        """Returns the run's placement, in which the stack has only this cell's number of CPUs. weir takes the stack's
-        last CPUs, because CPU 0 handles most interrupts. An external server keeps the CPUs of its processes."""
+        """Returns the run's placement with only this cell's number of CPUs for the stack. weir takes the stack's last
+        CPUs, because CPU 0 handles most interrupts. An external server keeps the CPUs of its processes."""
         if isinstance(self.stack, ExternalStack):
             return replace(placement, stack=self.stack.cpus(), limits={}, network=None)
         return placement if self.cell.cpus is None else replace(placement, stack=placement.stack[-self.cell.cpus :])
@@ -138,9 +138,9 @@ def plan_cells(
     omitted_generators: Set[str],
 ) -> list[PlannedCell]:
     """Returns the cells of the matrix, and the cells of the stack that runs twice. Paths of scenarios are relative to
-    the study file `path`. Messages show `shown_path`. `stack_cpus` is the default number of CPUs of a stack. Raises
-    UsageError for unknown names, contradictory keys, overrides without a matching cell, and loads that a generator does
-    not support."""
+    the study file `path`; messages show `shown_path`. `stack_cpus`: default number of a stack's CPUs. Raises UsageError
+    for unknown names, contradictory keys, overrides without a matching cell, and loads that a generator does not
+    support."""
     try:
         cells = _CellPlanner(file, path, shown_path, stack_cpus).cells()
         kept = [one for one in cells if one.stack.label not in omitted_stacks]
@@ -216,7 +216,7 @@ class _CellPlanner:
             raise UsageError(f"matrix.variants: found {_list(unknown)}, {expected}", hint="weir stacks list")
         labels = [stack.label for stack in found]
         if twice := {label for label in labels if labels.count(label) > 1}:
-            by = "twice, once by name and once from matrix.variants"
+            by = "twice, by name and from matrix.variants"
             raise UsageError(f"matrix.stacks: found {_list(twice)} {by}; expected every stack once")
         return found
 
@@ -322,7 +322,7 @@ class _CellPlanner:
                 cell = replace(cell, upper_bounds=find_upper_bounds(cell, load, stack.limits, services))
             script = self._script(load_table)
             if script:
-                # weir knows neither the requests of a script nor the length of their pauses.
+                # weir knows neither the requests nor the pauses of a script.
                 cell = replace(cell, upper_bounds=())
                 if isinstance(arrivals, ClosedLoad) and has_pauses(generator, Path(script[0])):
                     cell = replace(cell, load=replace(arrivals, has_pauses=True))
@@ -418,7 +418,7 @@ def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
         }
         for one in planned
     ]
-    # weir does not resume a run with another scenario or script, and the audit reads the pipeline.
+    # weir refuses to resume a run with another scenario or script. The audit reads the pipeline.
     always = {"pipeline": "1", "scenario": "none", "script": "none"}
     differing = [
         key

@@ -1,4 +1,4 @@
-"""Builds the study of one experiment: it compares a cell of another study with the same cell after one change."""
+"""Builds the study of one experiment: compares a cell of another study with the same cell after one change."""
 
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ from weir.study.study import PlannedCell, Study, parse_study
 def make_experiment_study(
     study: Study, planned: PlannedCell, *, of: str, name: str, before: int, after: int, blocks: int
 ) -> Study:
-    """Returns a study that compares the values `before` and `after` of one setting of a cell. `of` is the kind of
-    setting: `replicas`, `cpus`, `users` or `limit`. `name` is the limit's name, `connections` or `users`. Raises
-    UsageError if the setting is a profile over time."""
+    """Returns a study of one setting of a cell, with the values `before` and `after`. `of`: the kind of setting
+    (`replicas`, `cpus`, `users` or `limit`). `name`: the limit's name, `connections` or `users`. Raises UsageError if
+    the setting is a profile over time."""
     cell, file, table = planned.cell, study.file, planned.table
     assert table is not None
     both = [before, after]

@@ -25,12 +25,12 @@ MainMetric = Literal[
 ]
 """Metrics that `width_of` accepts."""
 METHOD_KEYS = ("warmup_s", "pause_s", "extension_s")
-"""Keys of `[method]` that apply to single trials. The other keys apply to the whole run."""
+"""Keys of `[method]` for single trials. The other keys apply to the whole run."""
 CpuRequest = int | list[int] | Literal["auto"]
 """A number of CPUs, a list of CPU numbers, or `auto` for a share of the free CPUs."""
 _UNITS_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _MIN_TIME_MS = 1.0
-"""Minimum CPU time per period, in milliseconds, that the kernel accepts as a quota."""
+"""Minimum CPU time per period, in milliseconds. The kernel accepts no smaller quota."""
 _MIN_MEMORY_BYTES = 2**20
 
 Value = str | int | float
@@ -47,8 +47,8 @@ class Method(Table):
     """Relative half width of confidence intervals at which the run ends. Example: 0.05 is ±5 %. After each block, weir
     checks the intervals of all comparisons with the baseline. Default: the run ends after `blocks`."""
     width_of: MainMetric = "throughput_rps"
-    """Metric whose ratio to the baseline needs an interval as narrow as `width`. With fixed rates, choose a metric
-    other than throughput, because throughput equals the rate."""
+    """Metric of `width`: its ratio to the baseline must become that precise. With fixed rates, choose a metric other
+    than throughput, because throughput equals the rate."""
     budget_s: float | None = Field(default=None, gt=0)
     """Maximum time of all trials together. The run ends before a block that would exceed this time. Builds and checks
     of stacks do not count. A resumed run uses the remaining time."""
@@ -57,7 +57,7 @@ class Method(Table):
     baseline: str
     """The stack with which weir compares the other stacks."""
     aa: str | None = None
-    """A stack that runs twice in every block. The two results show how much identical systems differ."""
+    """A stack that runs twice in every block. The differences between both copies are noise."""
     warmup_s: float = Field(default=2, ge=0)
     """Duration of the warm-up: the same load without measurement. weir then waits for the remaining responses, at most
     `load.timeout_s`. As root, weir raises the priority of JVM compiler threads during the warm-up."""
@@ -80,12 +80,12 @@ class Method(Table):
     of overload): the trial counts. Throughput includes only correct responses, and reports show the share of failed
     requests."""
     tap: bool = False
-    """Whether weir captures packets at the stack's port during the load. Response times from the packets' kernel
-    timestamps do not include queueing in the generator. weir captures about eight connections, with the CPUs of
-    `control`. The capture needs root and a stack on loopback."""
+    """Whether weir captures packets at the stack's port during the load. The packets' kernel timestamps give response
+    times without queueing in the generator. weir captures about eight connections, with the CPUs of `control`. The
+    capture needs root and a stack on loopback."""
     invariant: Invariant = "reject"
-    """Effect on a trial if the workload's invariant does not hold after the load. `reject`: the trial does not count.
-    `report`: the trial counts."""
+    """Effect on a trial if the load broke the workload's invariant. `reject`: the trial does not count. `report`: the
+    trial counts."""
 
     @model_validator(mode="after")
     def _rules_for_stopping_go_together(self) -> "Method":
@@ -117,8 +117,8 @@ class Cpus(Table):
     stack: CpuRequest = "auto"
     """CPUs of the stack, for all its processes together."""
     services: CpuRequest | Literal["stack", "load"] = "auto"
-    """CPUs of the services. `stack` or `load`: the CPUs of this role. `auto`: separate CPUs if the machine has enough
-    CPUs, otherwise the CPUs of the stack."""
+    """CPUs of the services. `stack` or `load`: the CPUs of this role. `auto`: own CPUs if the machine has enough,
+    otherwise the CPUs of the stack."""
     control: CpuRequest = "auto"
     """CPUs of weir's own processes (lab, host and observer). These processes run at nice 19."""
     quota: dict[str, float] = Field(default_factory=dict)
@@ -183,11 +183,11 @@ class Network(Table):
     port: int = Field(default=8000, ge=1, le=65535)
     """Port of the stack inside the namespace."""
     publish: int | None = Field(default=None, ge=1, le=65535)
-    """Port to which clients connect. The namespace translates it to `port`, as containers do. Default: `port`."""
+    """Port to which clients connect. As in containers, the namespace translates it to `port`. Default: `port`."""
     delay_ms: float = Field(default=0, ge=0, le=10_000)
     """Additional delay of each round trip. Each direction has half of the delay."""
     loss: float = Field(default=0, ge=0, lt=1)
-    """Share of lost packets, in each direction."""
+    """Share of packets that are lost, in each direction."""
     fallback: bool = False
     """Whether weir continues if this machine lacks a feature (namespaces, netem, nft). Default: an error."""
 
@@ -201,7 +201,7 @@ class Network(Table):
 
 
 class External(Table):
-    """A running server. weir checks the server and sends loads to it, but does not start or stop it."""
+    """A running server. weir checks the server and sends loads to it, but neither starts nor stops it."""
 
     url: str
     """URL of the server: `http://HOST[:PORT]` or `https://HOST[:PORT]`. weir appends the workload's path."""
@@ -240,7 +240,7 @@ class Server(Table):
     """A server without a manifest. weir starts its command in your folder, with your environment variables."""
 
     command: str
-    """Command that starts the server. The server must listen on `{host}` and `{port}`: weir fills in both. weir also
+    """Command that starts the server. The server must listen on `{host}` and `{port}`, which weir fills in. weir also
     sets the environment variable `PORT`. `sh` runs a command with shell syntax."""
     folder: str = "."
     """Working directory of the command, relative to the folder of the study file."""
@@ -303,7 +303,7 @@ class OwnWorkload(Table):
 
 
 class Override(Table):
-    """Different settings for the cells that `where` matches. If overrides set the same key, the last one applies."""
+    """Different settings for the cells that match `where`. If overrides set the same key, the last override applies."""
 
     where: dict[str, Value | list[Value]] = Field(min_length=1)
     """Cells to change. Keys: `stack`, `variant`, `workload`, `connections`, `users`, `rate_rps`, `replicas`, `cpus`,
@@ -351,7 +351,7 @@ class Objective(Table):
 
 
 class Published(Table):
-    """A figure from the published study. Reports show it next to the measured figure, for information only."""
+    """A figure from the published study. Reports show the figure beside the measured figure, for information only."""
 
     stack: str
     """A stack of the matrix."""

@@ -1,4 +1,4 @@
-"""Plans additional cells of a study, near the load at which two stacks have equal throughput."""
+"""Plans additional cells of a study, near a load with equal throughput of two stacks."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -9,8 +9,8 @@ from weir.study.study import PlannedCell, Study
 
 
 def plan_cells_at(study: Study, place: float, stack_cpus: int) -> list[PlannedCell]:
-    """Returns the study's cells at the load `place`, without the second copy of a stack, with ids from 1. `place` is a
-    number of connections, a number of users, or a rate, whichever the study varies."""
+    """Returns the study's cells at the load `place`, without the second copy of a stack, with ids from 1. `place`: the
+    value of the load that the study varies (connections, users or rate)."""
     matrix = study.file.matrix
     key = "rate_rps" if matrix.rate_rps is not None else "users" if matrix.users is not None else "connections"
     value = round(place) if key == "connections" else place
@@ -29,7 +29,7 @@ def plan_cells_at(study: Study, place: float, stack_cpus: int) -> list[PlannedCe
 def select_cells(
     planned: Iterable[PlannedCell], *, workload: str, coordinates: Mapping[str, str], labels: Collection[str]
 ) -> list[PlannedCell]:
-    """Returns the cells of the stacks `labels` at a point. A cell without a coordinate matches any value of it."""
+    """Returns the cells of the stacks `labels` at a point. A cell without a coordinate matches each value of it."""
     return [
         one
         for one in planned
@@ -40,7 +40,7 @@ def select_cells(
 
 
 def read_amount(cell: Cell) -> float:
-    """Returns the load `place` of a cell from `plan_cells_at`."""
+    """Returns the load (`place`) of a cell from `plan_cells_at`."""
     if isinstance(cell.load, OpenLoad):
         assert not isinstance(cell.load.rate_rps, tuple)
         return float(cell.load.rate_rps)

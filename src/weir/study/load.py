@@ -14,7 +14,7 @@ from weir.toml_file import Table
 
 _TABLE = "load."
 _DEFAULTS: Mapping[str, Any] = {"duration_s": ..., "timeout_s": 20}
-"""Defaults that differ from the defaults of `weir load`. The reference lists these keys first."""
+"""Defaults that differ from those of `weir load`. The reference lists these keys first."""
 
 
 class _LoadTable(Table):
@@ -57,7 +57,7 @@ def write_load_table(spec: LoadSpec) -> dict[str, Any]:
 
 
 def list_request_obstacles(spec: LoadSpec) -> Iterator[str]:
-    """Yields each reason why a study file cannot contain the request of a load."""
+    """Yields each reason why a study file cannot express the request of a load."""
     names = [name.lower() for name, _ in spec.headers]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         yield f"headers: found {twice[0]!r} twice, expected every header once in a study"
@@ -92,7 +92,7 @@ _TYPES_BY_READER: Mapping[Any, Any] = {
     parse_pem_path: str,
     str: str,
 }
-"""A dict from a setting's reading function to the type of the setting's key. A flag without a value is a `bool`."""
+"""A dict from a setting's parser to the type of the setting's key. A flag without a value is a `bool`."""
 
 
 def _build_fields() -> dict[str, Any]:

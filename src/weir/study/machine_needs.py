@@ -11,7 +11,7 @@ from weir.stacks.unmanaged import ExternalStack
 from weir.study.study import PlannedCell, Study
 
 SPARE_FILES = 64
-"""Assumed number of open files of a process without its connections: libraries, logs, pipes, the listening socket."""
+"""Assumed number of a process's open files without connections: libraries, logs, pipes, the listening socket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class MachineResources:
     memory_bytes: int
     """Memory available without swapping."""
     open_files: int
-    """Soft limit of open files. It applies to servers."""
+    """Soft limit of open files, which applies to servers."""
     most_open_files: int
     """Hard limit of open files. The generator raises its own soft limit to this value."""
     local_ports: int
@@ -49,9 +49,8 @@ def find_shortages(
     *,
     memory_bytes: Mapping[str, int] | None = None,
 ) -> list[str]:
-    """Returns a sentence for each resource that is too small. The sentence names the cell with the largest need.
-    `memory_bytes` is a dict from a stack's label to the measured memory of one process. Without a measurement, weir
-    uses the memory limit in `placement`."""
+    """Returns a sentence for each insufficient resource, with the cell that needs most. `memory_bytes`: a dict from a
+    stack's label to one process's measured memory. Without a measurement, weir uses the memory limit in `placement`."""
     return [
         *_find_connection_shortages(cells, machine),
         *_find_memory_shortages(cells, machine, placement, memory_bytes or {}),
@@ -66,12 +65,12 @@ def find_missing_generators(study: Study) -> list[str]:
 def require_generators(study: Study) -> None:
     """Raises UsageError if a generator of the study is not installed."""
     if found := find_missing_generators(study):
-        hint = "use --skip-missing to omit stacks and generators that this machine cannot run"
+        hint = "use --skip-missing to omit what this machine cannot run"
         raise UsageError("\n".join(found), hint=hint)
 
 
 def require_resources(cells: Sequence[PlannedCell], machine: MachineResources, placement: Placement) -> None:
-    """Raises UsageError if a resource of the machine is too small for a cell."""
+    """Raises UsageError if a machine's resource is insufficient for a cell."""
     if found := find_shortages(cells, machine, placement):
         raise UsageError("\n".join(found), hint="choose fewer connections or processes, or raise the limit")
 

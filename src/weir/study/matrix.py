@@ -1,4 +1,4 @@
-"""Defines the table `[matrix]` of a study file: the factors whose combinations are the cells."""
+"""Defines the table `[matrix]` of a study file: the factors. Each combination of their values is a cell."""
 
 from itertools import product
 from typing import Annotated, Any
@@ -69,7 +69,7 @@ Levels = Annotated[
 """Numbers above 0, and profiles over time. Example: `["0s:10,30s:100"]`. Each item is a `Profile`."""
 
 DEFAULT_VARIANT = "default"
-"""Name in `variants` for the stack without a variant."""
+"""Name of the unchanged stack in `variants`."""
 
 
 class Matrix(Table):
@@ -100,10 +100,10 @@ class Matrix(Table):
     """Numbers of processes of the stack. Each process has its own port. All processes share the load's connections."""
     limits: dict[str, Counts] = Field(default_factory=dict)
     """Values of the stacks' settings. The keys are the names under `[limits]` in the manifests. Example: `threads =
-    [50, 200]`. A stack without the setting runs once. weir compares this stack with other stacks at each value."""
+    [50, 200]`. A stack without the setting runs once; weir compares it with other stacks at each value."""
     services: dict[str, list[str]] = Field(default_factory=dict)
     """Values of the services' settings. The keys are `SERVICE.SETTING`. Example: `services."delay.delay" = ["50ms",
-    "2s"]`. A stack without the service runs once. weir compares this stack with other stacks at each value."""
+    "2s"]`. A stack without the service runs once; weir compares it with other stacks at each value."""
     cpus: Counts | None = None
     """Numbers of CPUs of the stack. Default: `cpus.stack`."""
 

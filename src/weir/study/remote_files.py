@@ -1,5 +1,5 @@
-"""Collects the files that a study needs on another machine: the study file, files with relative paths, and builds of
-the stacks. weir does not copy a file with an absolute path, because such a path names a file on the other machine."""
+"""Collects the files that a study needs on another machine: the study file, files with relative paths, and stacks'
+builds. weir does not copy files with absolute paths, because such paths name files on the other machine."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ def collect_study_files(study: Study) -> StudyFiles:
     if list_data_files("studies").get(study.name) == study.path:
         return StudyFiles(study.name, {}, _find_builds(study))
     folder = study.path.parent
-    # Symbolic links stay unresolved, because `..` after a resolved link would mean another folder.
+    # Symbolic links stay unresolved. After a resolved link, `..` would mean another folder.
     places = {os.path.abspath(folder / place): file for place, file in _list_files(study)}
     root = os.path.commonpath([os.path.dirname(place) for place in places])
     files = {os.path.relpath(place, root): file for place, file in places.items()}
@@ -47,7 +47,7 @@ def _find_builds(study: Study) -> tuple[Path, ...]:
 
 
 def _read_stacks(study: Study) -> Iterator[Stack]:
-    """Yields the study's stacks and variants that have a manifest on this machine. Only these stacks have a build."""
+    """Yields the study's stacks and variants with a manifest on this machine. Only these stacks have a build."""
     for label in study.file.matrix.stacks:
         with suppress(UsageError):
             stack = read_stack(label)

@@ -1,5 +1,5 @@
-"""Builds the JSON Schema of study files for editors and the reference. A scale or an `[[override]]` accepts the keys of
-the tables that it changes, but does not require any key."""
+"""Builds the JSON Schema of study files for editors and the reference. A scale or an `[[override]]` accepts the same
+keys as the changed tables, but requires no key."""
 
 import copy
 from typing import Any
@@ -35,7 +35,7 @@ def build_json_schema() -> dict[str, Any]:
 
 
 def _retarget(value: Any) -> Any:
-    """Returns a schema in which nested tables require no key. An entry of a list must be complete, so lists stay."""
+    """Returns a schema whose nested tables require no key. A list's entries stay unchanged: they must be complete."""
     if isinstance(value, list):
         return [_retarget(one) for one in value]
     if not isinstance(value, dict):

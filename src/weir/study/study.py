@@ -19,15 +19,15 @@ __all__ = ["PlannedCell", "Study", "parse_study", "read_study"]
 ONLY_SCALE = "default"
 """Name of the only scale if a study file does not define scales."""
 EVIDENCE_BLOCKS = 10
-"""Minimum number of blocks for a claim (Kalibera & Jones 2013). A result from fewer blocks is only an indication."""
+"""Minimum number of blocks for a claim (Kalibera & Jones 2013). With fewer blocks, a result is only an indication."""
 QUICK = "quick"
-"""The scale whose runs print an interim answer after each block."""
+"""The scale with an interim answer after each block."""
 INTERVAL_BLOCKS = 2
 """Minimum number of blocks for a confidence interval."""
 FIRST_ANSWER_BLOCKS = 3
-"""Number of blocks of short trials before the first interim answer. An interval from 2 blocks is three times as wide."""
+"""Number of blocks of short trials before the first interim answer. Two blocks would give a much wider interval."""
 SHORT_TRIAL = 2.0
-"""A trial is short if its duration is at most this multiple of the shortest duration in the study."""
+"""Maximum duration of a short trial, as a multiple of the study's shortest duration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Study:
     shown_path: Path | None
     """Path of the study in messages. None if the user did not write the study: messages name no file."""
     omitted_stacks: frozenset[str] = frozenset()
-    """Labels of the stacks that the run omits, because this machine does not meet their needs."""
+    """Labels of stacks that the run omits, because this machine lacks something that they need."""
     omitted_generators: frozenset[str] = frozenset()
     """Generators that the run omits, because they are not installed."""
     ends_with_first_answer: bool = False
@@ -75,8 +75,8 @@ class Study:
         return self.scale == QUICK
 
     def head_start(self, cells: Sequence[PlannedCell]) -> HeadStart | None:
-        """Returns the short trials that run first; None if all trials are short, or if the short trials lack two stacks
-        to compare. Also None without interim answers, and with a budget, which determines the number of blocks."""
+        """Returns the short trials that run first. None if all trials are short, or if the short trials have fewer than
+        two stacks. Also None without interim answers, and with a budget: a budget determines the number of blocks."""
         method = self.file.method
         if not self.has_interim_answers or method.budget_s is not None or method.blocks < INTERVAL_BLOCKS:
             return None
@@ -104,9 +104,8 @@ class Study:
         return missing
 
     def without_unmet(self) -> tuple["Study", list[str]]:
-        """Returns the study without stacks whose needs this machine does not meet, and without generators that are not
-        installed. Also returns a line for each omitted stack and generator. Raises UsageError if the baseline is
-        omitted, or if nothing remains to compare."""
+        """Returns the study without the stacks and generators that this machine cannot run, and a line for each of
+        them. Raises UsageError if the baseline is omitted, or if nothing remains to compare."""
         stacks = {one.stack.label: one.stack for one in self.cells(1)}
         needs = {label: stack.unmet() for label, stack in stacks.items() if isinstance(stack, Stack)}
         unmet = {label: found for label, found in needs.items() if found}
@@ -158,7 +157,7 @@ def parse_study(
 
 
 def _merge_tables(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns `base` with the keys of `override`: merged nested tables, joined lists of tables, and other new values."""
+    """Returns `base` with the keys of `override`: merges nested tables, joins lists of tables, replaces the rest."""
     merged = dict(base)
     for key, value in override.items():
         below = merged.get(key)

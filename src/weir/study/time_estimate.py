@@ -9,7 +9,7 @@ from weir.study.cells import ASSUMED_OVERHEAD_S, PlannedCell
 from weir.study.study import EVIDENCE_BLOCKS, INTERVAL_BLOCKS, Study
 
 NULL_SERVER_S = 1.5
-"""Assumed seconds to measure the limit of weir's generator on a null server, once for each load."""
+"""Assumed seconds to measure the limit of weir's generator on a null server, for each load."""
 OTHER_NULL_SERVER_S = 3.0
 """Assumed seconds to start and end another generator on a null server, in addition to the load."""
 MAX_NULL_SERVER_S = 10.0
@@ -18,7 +18,7 @@ MAX_NULL_SERVER_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """Time of a trial in addition to its load, warm-up and pause."""
+    """Time of a trial outside the load, the warm-up and the pause."""
 
     by_stack_s: Mapping[str, float] = field(default_factory=dict)
     """A dict from a stack's label to the overhead that a pilot measured."""
@@ -41,7 +41,7 @@ class TimeEstimate:
     pauses_s: float
     starts_and_stops_s: float
     extensions_s: float
-    """Additional time if every load needs its extension."""
+    """Additional time if every load is extended."""
     checks_s: float
     """Time for the checks of stacks and the measurements of generators' limits, before the first trial."""
     first_answer_s: float | None

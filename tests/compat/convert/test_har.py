@@ -201,13 +201,14 @@ def test_a_value_of_an_earlier_response_is_extracted_and_pointed_out(record: Rec
     assert (pay.path, pay.body) == ("/orders/{{id}}/pay", '{"id": {{id}}}')
     assert (pay.extract["location_3"].header, receipt.path) == ("Location", "{{location_3}}")
     assert any("{{csrf}} comes from the response of request 1" in note for note in found.notes)
-    assert any("check that each is really the same value" in note for note in found.notes)
+    assert any("Check that each value is the right one" in note for note in found.notes)
 
 
 def test_a_value_at_no_clear_place_is_pointed_out(record: Record) -> None:
     found = record(entry("GET", f"{SHOP}/", text="4815162342"), entry("GET", f"{SHOP}/item/4815162342"))
     assert any(
-        "GET /item/4815162342 sends in its path is also in the response of request 1" in note for note in found.notes
+        "GET /item/4815162342 sends a path value that weir cannot read from the response of request 1" in note
+        for note in found.notes
     )
 
 

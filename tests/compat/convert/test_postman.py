@@ -132,7 +132,7 @@ def test_a_request_that_needs_a_value_of_a_script_is_left_out_with_those_behind_
     assert list_steps(found) == ["GET /1"]
     assert any(
         note.startswith(
-            "left out 2: requests, 'Second' and those behind it, because only scripts set {{sign}} of 'First'"
+            "left out 2: requests, 'Second' and all later ones, because only scripts set {{sign}} of 'First'"
         )
         for note in found.notes
     )

@@ -292,8 +292,8 @@ def test_a_bill_counts_all_complaints_and_begins_with_the_most_frequent(read: Re
         f"RegexExtractor 2, first at line 5 ('token'): {unsupported}",
         f"JSR223PreProcessor 1, first at line 3 ('sign'): {unsupported}",
         f"IfController 1, first at line 5 ('If'): {unsupported}",
-        "${token} 1, first at line 5 ('inside'): the RegexExtractor at line 5 sets this variable, and the engine does "
-        "not support that",
+        "${token} 1, first at line 5 ('inside'): the RegexExtractor at line 5 sets this variable, but is not "
+        "supported by the engine",
         "CSVDataSet 1, first at line 7 ('users.csv'): found a data set inside a controller, expected a data set of the "
         "thread group",
         f"kg.apc.jmeter.threads.UltimateThreadGroup 1, first at line 10 ('Ultimate'): {unsupported}",
@@ -301,7 +301,7 @@ def test_a_bill_counts_all_complaints_and_begins_with_the_most_frequent(read: Re
         "expected none",
         f"AuthManager 1, first at line 13 ('Passwords'): {unsupported}",
         "-Jthreads 1, first at line 14 ('Users'): this property is not set, and JMeter takes '1': add -Jthreads=...",
-        "__time 1, first at line 14 ('time'): the engine's templates have no placeholder for such a function, or not "
+        "__time 1, first at line 14 ('time'): the engine's templates have no placeholder for this function "
         "with these arguments",
     ]
     assert found.summary == "RegexExtractor 2, JSR223PreProcessor 1, IfController 1 and 7 more"
@@ -341,7 +341,7 @@ def test_a_bill_counts_all_complaints_and_begins_with_the_most_frequent(read: Re
         (group(get(), assertion(8, "404", field="response_code")), "no status from 200 to 399"),
         (group(get(below=headers(Accept_Encoding="gzip, br")), assertion(2, "x")), "compressed"),
         (group(get("${__Random(1,9)}-upload")), "${__Random(1,9)}: found a value that changes from request to request"),
-        (group(get(path="/{a}")), "found '{' in the URL, for which JMeter sends no request"),
+        (group(get(path="/{a}")), "found '{' in the URL, with which JMeter sends no request"),
         (group(get(path="/[a]?b=[c]")), "found '[' in the URL"),
         (group(get(path="/%zz")), "found '%' in the URL"),
         (group(get(given=[("a", "b c", False)])), "found ' ' in the URL"),
@@ -373,15 +373,15 @@ def test_a_variable_without_a_value_is_told_with_the_element_that_sets_it(read: 
     parameters = element("UserParameters", "Ours", more=names)
     body = get("order", method="POST", given=[("", '{"id": "${itm}"}', False)])
     assert problems(read, plan(group(get(protocol="${scheme}"), body, parameters))) == [
-        "${scheme}: the UserParameters at line 5 sets this variable, and the engine does not support that",
-        "${itm}: nothing that the engine supports sets this variable",
+        "${scheme}: the UserParameters at line 5 sets this variable, but is not supported by the engine",
+        "${itm}: no element that the engine supports sets this variable",
         "UserParameters: the engine does not support this element",
     ]
 
 
 def test_variables_of_one_element_do_not_see_each_other(read: Read) -> None:
     told = problems(read, plan(group(get(path="/${b}")), variables={"a": "A", "b": "${a}B"}))
-    assert told == ["${a}: nothing that the engine supports sets this variable"]
+    assert told == ["${a}: no element that the engine supports sets this variable"]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_references_are_resolved_as_jmeter_does(written: str, said: str) -> None
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ("${__counter(TRUE)}", "__counter: the engine's templates have no placeholder for such a function"),
+        ("${__counter(TRUE)}", "__counter: the engine's templates have no placeholder for this function"),
         ("${__time()}", "__time: "),
         ("${__threadNum}", "__threadNum: "),
         ("${__Random(9,1)}", "__Random: "),
@@ -75,9 +75,9 @@ def test_references_are_resolved_as_jmeter_does(written: str, said: str) -> None
         ('${__groovy(vars.get("a") + (1))}', "__groovy: "),
         ("${__P(loops)}", "-Jloops: this property is not set, and JMeter takes '1': add -Jloops="),
         ("${__property(loops)}", "-Jloops: this property is not set, and JMeter takes 'loops'"),
-        ("${unknown}", "${unknown}: nothing that the engine supports sets this variable"),
-        ("${ host }", "${ host }: nothing"),
-        ("${__V(unknown)}", "${unknown}: nothing"),
+        ("${unknown}", "${unknown}: no element that the engine supports sets this variable"),
+        ("${ host }", "${ host }: no element"),
+        ("${__V(unknown)}", "${unknown}: no element"),
         ("${host", "found text that is not a reference"),
         ("${__P(threads", "found text that is not a reference"),
         (r"\${host} ${host}", "found text that is not a reference"),

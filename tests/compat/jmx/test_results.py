@@ -235,5 +235,5 @@ def test_a_load_in_which_jmeter_would_have_followed_redirects_is_suspect(
     end = load_end({}, status={str(status): statuses.count(status) for status in set(statuses)})
     verdict = judge_redirects(native, end, requests if native.mixes_redirects else None).summary.verdict
     assert verdict.validity == validity
-    expected = [f"{count} responses are redirects, which JMeter would have followed with further requests"]
+    expected = [f"{count} responses are redirects; JMeter would have followed them with further requests"]
     assert verdict.reasons == (expected if count else [])

@@ -6,15 +6,15 @@ from importlib import import_module
 from weir.compat.convert.conversion import Conversion
 
 RECORDS = ("har", "openapi", "postman")
-"""The forms of files that describe requests, but no load."""
+"""File formats that describe requests, but no load."""
 _MODULES = dict.fromkeys(("wrk", "wrk2", "hey", "ab"), "command_line") | {"jmx": "jmx"}
 _MODULES |= {form: form for form in RECORDS}
 TOOLS = tuple(_MODULES)
-"""The tools and the forms of files that weir can convert."""
+"""The tools and file formats that weir can convert."""
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
-    """Converts what `tool`, one of `TOOLS`, would send with the flags and arguments `words`. Raises UsageError if
-    `words` are invalid or name an unreadable file, ToolExit if `words` ask for the tool's help or version."""
+    """Returns the load that `tool`, one of `TOOLS`, makes with the flags and arguments `words`. Raises UsageError if
+    `words` are invalid or name an unreadable file. Raises ToolExit if `words` ask for the tool's help or version."""
     converter: Callable[[str, Sequence[str]], Conversion] = import_module(f"{__name__}.{_MODULES[tool]}").convert
     return converter(tool, words)

@@ -17,7 +17,7 @@ _TIMEOUT_S = 30.0
 
 
 class LooseTable(Table):
-    """Base class of tables in other tools' files. Other keys are fine, and numbers may stand for texts."""
+    """Base class of tables in other tools' files. Accepts unknown keys, and numbers in place of texts."""
 
     model_config = ConfigDict(extra="ignore", strict=False, coerce_numbers_to_str=True)
 
@@ -78,7 +78,7 @@ def _fetch(url: str, what: str) -> str:
 
 
 class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads YAML 1.2, as OpenAPI asks for: the country NO, the time 12:30 and the date 2026-01-01 are texts."""
+    """Reads YAML 1.2, which OpenAPI requires: `NO`, `12:30` and `2026-01-01` are texts."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 

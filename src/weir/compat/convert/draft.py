@@ -1,6 +1,6 @@
-"""Requests of a recording, an API description or a collection on their way to a scenario.
+"""Turns requests of a recording, an API description or a collection into steps of a scenario.
 
-`Draft` is one request, `Bill` lists what the result has and lacks, and `Secrets` replaces secret values. A secret value
+`Draft` is one request, `Notes` lists the left-out parts, and `Secrets` replaces secret values. A secret value
 never gets into a scenario: `{{env NAME}}` stands in its place, and weir reads the environment variable at run time.
 """
 
@@ -47,29 +47,29 @@ _NAMED_VALUES = (
     re.compile(r'name="(?P<name>[^"]+)"\r?\n\r?\n(?P<value>.*?)\r?\n--', re.DOTALL),
 )
 _SHORTEST_SECRET = 8
-"""A shorter secret, or a secret without a digit, may be a part of another text. weir replaces it only as a whole value."""
+"""Minimum characters of a secret that weir also replaces inside longer texts. The secret must contain a digit."""
 
 
-class Bill:
-    """Lists what a converter took and left out. Each line goes on top of the scenario."""
+class Notes:
+    """Collects notes on a conversion: the left-out parts, and remarks. The scenario file begins with these notes."""
 
     def __init__(self) -> None:
         self._left_out: dict[str, Counter[str]] = {}
-        self.notes: list[str] = []
+        self.other: list[str] = []
 
     def leave_out(self, reason: str, what: str = "") -> None:
-        """Counts one part under `reason`, a plural such as "requests to other hosts". `what`: the part, if of use."""
+        """Counts a left-out part under `reason`, a plural such as "requests to other hosts". `what`: a name or ""."""
         self._left_out.setdefault(reason, Counter())[what] += 1
 
     def lines(self) -> list[str]:
-        """Returns the lines about what is left out, then the notes."""
+        """Returns one line for each reason to leave parts out, then the other notes."""
         lines = []
         for reason, parts in self._left_out.items():
             shown = [f"{what} ({count})" if count > 1 else what for what, count in parts.most_common(_LISTED)]
             more = f" and {len(parts) - _LISTED} others" if len(parts) > _LISTED else ""
             listed = f": {', '.join(shown)}{more}" if any(parts) else ""
             lines.append(f"left out {parts.total()}: {reason}{listed}")
-        return lines + self.notes
+        return lines + self.other
 
 
 def parse_url(url: str) -> SplitResult:
@@ -109,7 +109,7 @@ class Draft:
     name: str = ""
     """The step's name. Empty: the method and the path."""
     group: str = ""
-    """The page of the request, for a step without a name."""
+    """The page that sent the request. weir uses the page in the step's name if `name` is empty."""
     status: Sequence[int] = ()
     """The expected statuses. Empty: every status below 400."""
     think_s: float = 0.0
@@ -141,7 +141,7 @@ class Field:
 
     @property
     def is_secret(self) -> bool:
-        """Whether the value is a secret, by its name or by its form."""
+        """Whether the name or the form of the value suggests a secret."""
         if not self.value or self.value in ("true", "false"):
             return False
         return bool((self.place != "path" and is_secret_name(self.name)) or _SECRET_VALUE.search(self.value))
@@ -172,14 +172,14 @@ class Secrets:
         return self._names[value]
 
     def hide(self, name: str, value: str | None, where: str) -> str:
-        """Returns the placeholder for a secret. `value`: None if the source has only the secret's name."""
+        """Returns the placeholder for a secret. `value`: None if the source has the secret's name without a value."""
         variable = self.add(name, f"\0{name}" if value is None else value)
         self._places.setdefault(variable, {})[where] = None
         return f"{{{{env {variable}}}}}"
 
     def clean(self, text: str, where: str | None) -> str:
-        """Replaces each known secret value, and each value in the form of a secret, anywhere in a text. `where`: the place
-        of the text in the scenario, or None for a comment."""
+        """Replaces each known secret, and each value that looks like a secret, anywhere in a text. `where`: the text's
+        place in the scenario, or None for a comment."""
 
         def write(name: str, value: str) -> str:
             return "..." if where is None else self.hide(name, value, where)
@@ -195,7 +195,7 @@ class Secrets:
         return "".join(parts)
 
     def lines(self) -> Iterator[str]:
-        """Yields a line for the bill: the environment variables, and where they stand."""
+        """Yields a note with the environment variables and their places, if the conversion has secrets."""
         if self._places:
             names = (f"{name} ({_shorten(list(places))})" for name, places in self._places.items())
             yield f"secrets are left out, set these environment variables: {', '.join(names)}"
@@ -206,7 +206,7 @@ Choose = Callable[[Field], str | None]
 
 
 def rewrite(draft: Draft, choose: Choose) -> Draft:
-    """Returns the draft with placeholders for the fields that `choose` replaces: parts of the path, of the query, of the
+    """Returns the draft with the placeholders that `choose` returns. Fields are parts of the path, the query, the
     headers, and of a form or JSON body."""
     path, mark, query = draft.target.partition("?")
     segments = [choose(Field("path", "", unquote_plus(one.replace("+", "%2B")))) or one for one in path.split("/")]
@@ -275,9 +275,9 @@ def _rewrite_json(text: str, choose: Choose) -> str | None:
     return written
 
 
-def hide_secrets(draft: Draft, secrets: Secrets, bill: Bill, choose: Choose = lambda _: None) -> Draft:
-    """Returns the draft without secrets and without the headers that weir or the connection sets. `choose` returns a
-    better placeholder than an environment variable, or None. Counts cookies in the bill."""
+def hide_secrets(draft: Draft, secrets: Secrets, notes: Notes, choose: Choose = lambda _: None) -> Draft:
+    """Returns the draft without secrets, and without the headers that weir or the connection sets. `choose` may return
+    a better placeholder than an environment variable. Counts cookies in `notes`."""
     kept = []
     for name, value in draft.headers:
         if name.lower() == "cookie":
@@ -285,7 +285,7 @@ def hide_secrets(draft: Draft, secrets: Secrets, bill: Bill, choose: Choose = la
             if ours:
                 kept.append((name, "; ".join(ours)))
             else:
-                bill.leave_out("Cookie headers, because each user of the load keeps its own cookies")
+                notes.leave_out("Cookie headers, because each user of the load keeps its own cookies")
         elif not _LEFT_OUT_HEADERS.fullmatch(name):
             kept.append((name, value))
 
@@ -305,13 +305,13 @@ def hide_secrets(draft: Draft, secrets: Secrets, bill: Bill, choose: Choose = la
 
 
 def is_host(origin: str, wanted: str) -> bool:
-    """Returns whether `wanted`, a value of --host with or without a scheme, is the host of an origin."""
+    """Returns whether `wanted`, a value of --host with or without a scheme, is the host of `origin`."""
     return wanted.rstrip("/").lower() in (origin, origin.partition("://")[2])
 
 
 def choose_origin(origins: Sequence[str], wanted: str | None, usual: str | None, source: str) -> str:
-    """Returns the origin whose requests a converter takes. `origins`: one for each request of `source`. `wanted`: the value
-    of --host, or None for `usual`. Raises UsageError if no request goes to `wanted`."""
+    """Chooses the origin to convert: `wanted`, the value of --host, or `usual` if `wanted` is None. `origins`: one for
+    each request of `source`. Raises UsageError if no request goes to `wanted`."""
     counts = Counter(origins).most_common()
     if wanted is None:
         return usual or counts[0][0]
@@ -324,7 +324,7 @@ def choose_origin(origins: Sequence[str], wanted: str | None, usual: str | None,
 
 def build_conversion(
     drafts: Sequence[Draft],
-    bill: Bill,
+    notes: Notes,
     secrets: Secrets,
     *,
     source: str,
@@ -333,8 +333,8 @@ def build_conversion(
     feeders: Mapping[str, Feeder] | None = None,
     capture_bytes: int = DEFAULT_CAPTURE_BYTES,
 ) -> Conversion:
-    """Returns the drafts as a scenario, with the bill as notes. `source`: the file, with `total` requests. Raises
-    UsageError if no request is left."""
+    """Returns the drafts as a scenario. `source`: the file. `total`: the number of requests in the file. Raises
+    UsageError if the converter left out every request."""
     steps: list[Step] = []
     names: Counter[str] = Counter()
     for draft in drafts:
@@ -355,20 +355,20 @@ def build_conversion(
             )
         except (ValidationError, ValueError):
             expected = f"one of {', '.join(METHODS)}" if draft.method not in METHODS else "no {{ in the text"
-            bill.leave_out(f"requests that a scenario cannot express (expected {expected})", draft.where)
+            notes.leave_out(f"requests that a scenario cannot express (expected {expected})", draft.where)
         else:
             steps.append(step)
     if not steps:
-        listed = "\n".join(f"  {secrets.clean(line, None)}" for line in bill.lines())
+        listed = "\n".join(f"  {secrets.clean(line, None)}" for line in notes.lines())
         raise UsageError(f"{source}: found no request that weir can send, expected one\n{listed}")
     origin = f"{drafts[0].origin}/"
     methods = ", ".join(f"{method} {count}" for method, count in Counter(one.method for one in steps).items())
-    lines = [secrets.clean(line, None) for line in [*bill.lines(), *secrets.lines()]]
-    notes = [f"host: {origin}", f"taken: {len(steps)} of {total} requests ({methods})", *lines]
+    lines = [secrets.clean(line, None) for line in [*notes.lines(), *secrets.lines()]]
+    lines = [f"host: {origin}", f"taken: {len(steps)} of {total} requests ({methods})", *lines]
     content = {key: steps, "feeders": dict(feeders or {}), "capture_bytes": capture_bytes}
     scenario = Scenario.model_validate(content)
     spec = LoadSpec(urls=(origin,), duration_s=_DURATION_S)
-    return Conversion(spec=spec, scenario=scenario, notes=notes)
+    return Conversion(spec=spec, scenario=scenario, notes=lines)
 
 
 def build_multipart(fields: Sequence[tuple[str, str]]) -> tuple[str, str]:
@@ -406,7 +406,7 @@ def parse_pair(flag: str) -> Callable[[str], tuple[str, str]]:
 
 
 def hide_in_words(words: Sequence[str]) -> list[str]:
-    """Returns the words of a command line without secret values such as that of `--var token=VALUE`."""
+    """Returns the words of a command line without secrets, such as VALUE in `--var token=VALUE`."""
 
     def hide(match: re.Match[str]) -> str:
         return f"{match[1]}=..." if is_secret_name(match[1]) else match[0]

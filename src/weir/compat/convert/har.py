@@ -10,9 +10,9 @@ from urllib.parse import unquote, urlencode, urljoin
 from weir.compat.convert.conversion import ArgumentParser, Conversion
 from weir.compat.convert.draft import (
     FORM,
-    Bill,
     Draft,
     Field,
+    Notes,
     Secrets,
     build_conversion,
     build_multipart,
@@ -46,35 +46,35 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
     parser.add_argument("--host")
     parser.add_argument("--with", dest="kinds", action="append", choices=_KINDS, default=[])
     given = parser.parse_args(words)
-    entries, bill = read_har(Path(given.file)), Bill()
+    entries, notes = read_har(Path(given.file)), Notes()
     if not entries:
         raise UsageError(f"{given.file}: found no requests, expected a recording with at least one")
     first = next((entry for entry in entries if _is_document(entry)), entries[0])
     origins = [split_url(entry.request.url)[0] for entry in entries]
     origin = choose_origin(origins, given.host, split_url(first.request.url)[0], given.file)
     if given.host is None and len(set(origins)) > 1:
-        bill.notes.append("the host is that of the first page; --host chooses another")
+        notes.other.append("the host is that of the first page; --host chooses another")
     pages = list(dict.fromkeys(entry.page for entry in entries))
     taken: list[tuple[Draft, Entry]] = []
     for number, entry in enumerate(entries, 1):
         request = entry.request
         where = f"request {number} {request.method} {parse_url(request.url).path[:60]}"
         if reason := _find_reason(entry, origin, given.kinds):
-            bill.leave_out(*reason)
-        elif draft := _read_draft(entry, where, bill):
+            notes.leave_out(*reason)
+        elif draft := _read_draft(entry, where, notes):
             draft.group = f"page {pages.index(entry.page) + 1}" if len(pages) > 1 else ""
             taken.append((draft, entry))
-    _add_pauses(taken, entries, bill)
+    _add_pauses(taken, entries, notes)
     secrets = Secrets()
-    drafts, capture_bytes = _replace_values(taken, secrets, bill)
+    drafts, capture_bytes = _replace_values(taken, secrets, notes)
     counted = Counter(draft.method for draft in drafts if draft.method not in ("GET", "HEAD", "OPTIONS"))
     if counted:
-        bill.notes.append(f"each round of a user repeats the recorded {', '.join(counted)} requests: they write")
-    return build_conversion(drafts, bill, secrets, source=given.file, total=len(entries), capture_bytes=capture_bytes)
+        notes.other.append(f"each round of a user repeats the recorded {', '.join(counted)} requests: they write data")
+    return build_conversion(drafts, notes, secrets, source=given.file, total=len(entries), capture_bytes=capture_bytes)
 
 
 def _find_reason(entry: Entry, origin: str, kinds: Sequence[str]) -> tuple[str, str] | None:
-    """Returns the reason to leave a request out, as a plural, and what to list. Returns None to take the request."""
+    """Returns a reason (a plural) to leave a request out, and the text for the note; None to take the request."""
     request, status, url = entry.request, entry.response.status, parse_url(entry.request.url)
     answer_type = (entry.response.content.mime_type or "").lower()
     names = {header.name.lower(): header.value or "" for header in request.headers}
@@ -104,8 +104,8 @@ def _find_reason(entry: Entry, origin: str, kinds: Sequence[str]) -> tuple[str, 
     return None
 
 
-def _read_draft(entry: Entry, where: str, bill: Bill) -> Draft | None:
-    """Returns the request of an entry. Returns None, with a line in the bill, if a scenario cannot express it."""
+def _read_draft(entry: Entry, where: str, notes: Notes) -> Draft | None:
+    """Returns the request of an entry. Returns None, and adds a note, if a scenario cannot express the request."""
     request, status = entry.request, entry.response.status
     headers = [(one.name, (one.value or "").strip()) for one in request.headers]
     # Without the conditional headers of the recording, the server answers with the whole resource.
@@ -113,16 +113,16 @@ def _read_draft(entry: Entry, where: str, bill: Bill) -> Draft | None:
     body = request.post_data
     if body is not None and request.method in ("GET", "HEAD"):
         if body.text or body.params:
-            bill.leave_out("bodies of GET and HEAD requests", where)
+            notes.leave_out("bodies of GET and HEAD requests", where)
     elif body is not None and (body.text or body.params):
         if (reason := _read_body(draft, body)) is not None:
-            bill.leave_out(reason, where)
+            notes.leave_out(reason, where)
             return None
     elif (request.body_size or 0) > 0:
-        bill.leave_out("requests whose body is not in the recording", where)
+        notes.leave_out("requests whose body is not in the recording", where)
         return None
     if "{{" in "".join([request.url, draft.body or "", *(value for _, value in headers)]):
-        bill.leave_out("requests with {{, which begins a placeholder of weir", where)
+        notes.leave_out("requests with {{, which begins a placeholder of weir", where)
         return None
     return draft
 
@@ -142,7 +142,7 @@ def _read_body(draft: Draft, body: PostData) -> str | None:
         draft.set_header("Content-Type", content_type)
     elif draft.body is None:
         draft.set_default_header("Content-Type", FORM)
-        # Chrome writes the fields as they were sent, Firefox and Safari decode them.
+        # Chrome records the fields percent-encoded, Firefox and Safari decoded.
         is_encoded = any("%" in value or "+" in value for _, value in fields)
         draft.body = "&".join(f"{name}={value}" for name, value in fields) if is_encoded else urlencode(fields)
     return None
@@ -152,9 +152,9 @@ def _is_document(entry: Entry) -> bool:
     return "html" in (entry.response.content.mime_type or "") and entry.response.status < 300
 
 
-def _add_pauses(taken: Sequence[tuple[Draft, Entry]], entries: Sequence[Entry], bill: Bill) -> None:
-    """Gives the last request before each pause of the user the length of the pause. The user pauses before a new page.
-    In a recording without pages, the user pauses when no request is in flight for at least a second."""
+def _add_pauses(taken: Sequence[tuple[Draft, Entry]], entries: Sequence[Entry], notes: Notes) -> None:
+    """Stores each pause of the recorded user in the request before the pause. The user pauses before a new page. In a
+    recording without pages, a pause is a second or more without a request in flight."""
     has_pages = len({entry.page for entry in entries}) > 1
     places = {id(entry): index for index, entry in enumerate(entries)}
     busy_until, quiet = 0.0, []
@@ -169,12 +169,12 @@ def _add_pauses(taken: Sequence[tuple[Draft, Entry]], entries: Sequence[Entry], 
             draft.think_s = round(min(found, _LONGEST_PAUSE_S), 3)
             pauses.append(draft.think_s)
     if pauses:
-        bill.notes.append(f"pauses of the recorded user: {len(pauses)}, together {sum(pauses):.4g} s in a round")
+        notes.other.append(f"pauses of the recorded user: {len(pauses)}, together {sum(pauses):.4g} s in a round")
 
 
-def _replace_values(taken: Sequence[tuple[Draft, Entry]], secrets: Secrets, bill: Bill) -> tuple[list[Draft], int]:
-    """Returns the drafts with placeholders for secrets and for values of earlier responses, and the number of bytes of a
-    response that the extractions need."""
+def _replace_values(taken: Sequence[tuple[Draft, Entry]], secrets: Secrets, notes: Notes) -> tuple[list[Draft], int]:
+    """Returns the drafts with placeholders for secrets and for values of earlier responses. Also returns the number of
+    bytes that a user must capture of a response."""
     for _, entry in taken:
         for header in entry.request.headers:
             for cookie in (header.value or "").split(";") if header.name.lower() == "cookie" else ():
@@ -205,11 +205,11 @@ def _replace_values(taken: Sequence[tuple[Draft, Entry]], secrets: Secrets, bill
             return f"{{{{{name}}}}}"
         if holders:
             at = holders[0].draft.where
-            lines[f"a value that {draft.where} sends in its {found.place} is also in the response of {at}"] += 1
+            lines[f"{draft.where} sends a {found.place} value that weir cannot read from the response of {at}"] += 1
         return None
 
     for draft, entry in taken:
-        hidden = hide_secrets(draft, secrets, bill, find_earlier)
+        hidden = hide_secrets(draft, secrets, notes, find_earlier)
         if variable := _find_location(draft, done):
             hidden.target = f"{{{{{variable}}}}}"
             lines[f"{hidden.target} is the Location of an earlier response; {draft.where} requests it"] += 1
@@ -217,16 +217,16 @@ def _replace_values(taken: Sequence[tuple[Draft, Entry]], secrets: Secrets, bill
     for draft, entry in taken:
         lines.update(_list_cookie_copies(draft, entry))
     if lines:
-        bill.notes += [
-            "values of earlier responses, which weir reads again in each round; check that each is really the same value:",
+        notes.other += [
+            "weir reads these values from earlier responses in each round. Check that each value is the right one:",
             *(f"  {line}" for line in lines),
         ]
     return [one.draft for one in done], capture_bytes
 
 
 def _find_location(draft: Draft, done: Sequence[RecordedResponse]) -> str | None:
-    """Returns the variable with the Location of the last response, if the draft requests this URL and the server has
-    made a part of the URL. Adds the extraction to the step."""
+    """Returns the variable for the Location of the last response. Returns None if the draft requests another URL, or if
+    no part of the URL looks like an ID. Also adds the extraction to the step of the response."""
     if not done or not any(is_id(part) for part in draft.target.partition("?")[0].split("/")):
         return None
     earlier = done[-1]
@@ -243,7 +243,7 @@ def _find_location(draft: Draft, done: Sequence[RecordedResponse]) -> str | None
 
 
 def _list_cookie_copies(draft: Draft, entry: Entry) -> Iterator[str]:
-    """Yields a line for each header that repeats a cookie, as protection against forged requests does."""
+    """Yields a note for each header that repeats a cookie, as protection against forged requests (CSRF) requires."""
     headers = [(one.name, unquote(one.value or "")) for one in entry.request.headers]
     cookies = [
         part.strip().partition("=") for name, value in headers if name.lower() == "cookie" for part in value.split(";")

@@ -15,7 +15,7 @@ _CONTEXT = 40
 _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 """The special characters in Rust's regular expressions."""
 _ID = re.compile(r"(?=[^a-zA-Z]*\d)(?!(?:19|20)\d\d$)\d{4,18}|(?=.*\d)(?=.*[a-zA-Z])[\w-]{8,}", re.ASCII)
-"""A number of at least four digits that is no year, or at least eight letters and digits."""
+"""Matches a number of four or more digits that is no year, and a word of eight or more letters and digits."""
 _WORD = re.compile(r"[\w-]+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _RESERVED = ("int", "word", "csv", "json", "seq", "uuid", "env")
@@ -47,12 +47,12 @@ class RecordedResponse:
                 pass
 
     def has(self, value: str) -> bool:
-        """Returns whether a value is in this response, between characters that are no part of a word."""
+        """Returns whether this response contains a value as a whole word."""
         words = _WORD.findall(value)
         return all(word in self.words for word in words) if words else value in self.text
 
     def find(self, value: str) -> Extract | None:
-        """Returns the place of a value in this response. None if the value is missing or has no clear place."""
+        """Returns the place of a value in this response. None: the value is missing or weir cannot extract it."""
         if value in self.pointers:
             return JsonPointer(self.pointers[value])
         if value in self.headers and self.headers[value].lower() != "set-cookie":
@@ -66,12 +66,12 @@ class RecordedResponse:
         before = re.split(r"[\n<>]", self.text[max(0, at - _CONTEXT) : at])[-1]
         pattern = _META.sub(r"\\\g<0>", before) + r"([0-9A-Za-z_.+/=:~-]+)"
         match = re.search(pattern, self.text)
-        # The first match must be the recorded value, else the pattern would find another value.
+        # The pattern's first match must be the recorded value. At run time, weir takes the first match.
         return Regex(pattern) if before.strip() and match is not None and match[1] == value else None
 
 
 def is_id(value: str) -> bool:
-    """Returns whether a value looks like a number or a name that the server has made."""
+    """Returns whether a value looks like an ID that the server has made."""
     return bool(_ID.fullmatch(value)) and not _DATE.match(value)
 
 

@@ -13,8 +13,8 @@ from weir.compat.convert.conversion import ArgumentParser, Conversion
 from weir.compat.convert.documents import is_url, read_document, read_text
 from weir.compat.convert.draft import (
     FORM,
-    Bill,
     Draft,
+    Notes,
     Secrets,
     build_conversion,
     build_multipart,
@@ -68,10 +68,10 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
         raise UsageError(f"--set: found {unknown[0]!r}, expected the name of a parameter in {given.file}")
     feeders = {_FEEDER: Csv(str(Path(given.csv).resolve()))} if given.csv and reader.used & set(columns) else {}
     reader.add_missing()
-    bill, secrets = reader.bill, reader.secrets
-    drafts = [hide_secrets(draft, secrets, bill) for draft in drafts]
+    notes, secrets = reader.notes, reader.secrets
+    drafts = [hide_secrets(draft, secrets, notes) for draft in drafts]
     return build_conversion(
-        drafts, bill, secrets, source=given.file, total=reader.total, key="requests", feeders=feeders
+        drafts, notes, secrets, source=given.file, total=reader.total, key="requests", feeders=feeders
     )
 
 
@@ -88,12 +88,12 @@ class _Reader:
         """The names of `values` that a request uses."""
         self.total = 0
         """The number of operations in the file."""
-        self.bill, self.secrets = Bill(), Secrets()
+        self.notes, self.secrets = Notes(), Secrets()
         self._missing: Counter[str] = Counter()
         self._base = self._choose_base(source, host)
 
     def read_operations(self) -> Iterator[Draft]:
-        """Yields the operations that weir can request, and lists the others in the bill."""
+        """Yields the operations that weir can request, and lists the others in the notes."""
         for path, item in self._list_paths().items():
             item = self._document.resolve(item)
             for method in _METHODS:
@@ -103,23 +103,23 @@ class _Reader:
                 self.total += 1
                 name = str(operation.get("operationId") or f"{method.upper()} {path}")
                 if operation.get("callbacks"):
-                    self.bill.leave_out("callbacks, which the server sends", name)
+                    self.notes.leave_out("callbacks, which the server sends", name)
                 if reason := self._find_reason(method, operation):
-                    self.bill.leave_out(reason, name)
+                    self.notes.leave_out(reason, name)
                 elif self._find_base(operation, item) is None:
                     servers = operation.get("servers") or item.get("servers")
                     origin = split_url(urljoin(self._url, self._read_server(servers)))[0]
-                    self.bill.leave_out("operations of other hosts (--host URL chooses one)", origin)
+                    self.notes.leave_out("operations of other hosts (--host URL chooses one)", origin)
                 elif draft := self._read_operation(path, method, item, operation, name):
                     yield draft
 
     def add_missing(self) -> None:
-        """Adds the parameters without a value, and the references to other files, to the bill."""
+        """Adds notes about the parameters without a value, and about references to other files."""
         for reference in self._document.other_files:
-            self.bill.leave_out("references to other files", reference)
+            self.notes.leave_out("references to other files", reference)
         if self._missing:
             names = ", ".join(f"{name} ({count})" for name, count in self._missing.most_common())
-            self.bill.notes.append(f"parameters without a value in the file: {names}")
+            self.notes.other.append(f"parameters without a value in the file: {names}")
 
     def _find_reason(self, method: str, operation: Mapping[str, Any]) -> str | None:
         if method in _WRITES and "writes" not in self._kinds:
@@ -133,7 +133,7 @@ class _Reader:
         return None
 
     def _find_base(self, operation: Mapping[str, Any], item: Mapping[str, Any]) -> str | None:
-        """Returns the path before the operation's path. Returns None if the operation has another host."""
+        """Returns the base path of an operation. Returns None if the operation has another host."""
         if not (servers := operation.get("servers") or item.get("servers")):
             return split_url(self._base)[1].rstrip("/")
         origin, base_path = split_url(urljoin(self._url, self._read_server(servers)))
@@ -171,10 +171,10 @@ class _Reader:
         if missing:
             self._missing.update(missing)
             reason = "operations whose required parameters have no value (--set NAME=VALUE or --csv FILE gives values)"
-            self.bill.leave_out(reason, f"{name} needs {', '.join(missing)}")
+            self.notes.leave_out(reason, f"{name} needs {', '.join(missing)}")
             return None
         if problem := self._add_body(draft, operation, parameters, form):
-            self.bill.leave_out(problem, name)
+            self.notes.leave_out(problem, name)
             return None
         query += self._add_security(draft, operation)
         joined = "?" if "?" not in path else "&"
@@ -199,7 +199,7 @@ class _Reader:
     def _add_body(
         self, draft: Draft, operation: Mapping[str, Any], parameters: Mapping[Any, Any], form: Mapping[str, Any]
     ) -> str | None:
-        """Adds the body to the draft. Returns the reason if there is no body that weir can send."""
+        """Adds the body to the draft. Returns a reason if weir cannot send a body."""
         resolve = self._document.resolve
         if self._is_old:
             types = as_list(operation.get("consumes") or self._content.get("consumes")) or ["application/json"]
@@ -227,7 +227,7 @@ class _Reader:
         return "operations whose required body has no example in the file" if is_needed else None
 
     def _add_security(self, draft: Draft, operation: Mapping[str, Any]) -> Iterator[str]:
-        """Adds the headers of the first way to log in, and yields pairs for the query."""
+        """Adds the headers of the first security scheme, and yields that scheme's query parameters."""
         needs = as_list(operation.get("security", self._content.get("security"))) or [{}]
         holder = self._content if self._is_old else self._document.resolve(self._content.get("components"))
         schemes = as_table(holder.get("securityDefinitions" if self._is_old else "securitySchemes"))
@@ -247,7 +247,7 @@ class _Reader:
                 draft.headers.append(("Authorization", f"{_BY_SCHEME.get(way, f'{way} ')}{secret}"))
 
     def _choose_base(self, source: str, host: str | None) -> str:
-        """Returns the URL before the paths. --host replaces scheme and host, and the base path if it has a path."""
+        """Returns the base URL. --host replaces its scheme and host, and a path in --host replaces the base path."""
         content = self._content
         if self._is_old:
             scheme = next(iter(as_list(content.get("schemes"))), "https")
@@ -268,7 +268,7 @@ class _Reader:
         return url
 
     def _choose_servers(self) -> Any:
-        """Returns the servers of most operations. Some files name servers only there."""
+        """Returns the most frequent `servers` of the operations. Some files have `servers` only in operations."""
         found = []
         for item in map(self._document.resolve, self._list_paths().values()):
             holders = [item, *(item[method] for method in _METHODS if isinstance(item.get(method), dict))]
@@ -296,7 +296,7 @@ def _list_statuses(operation: Mapping[str, Any]) -> list[int]:
 
 
 def _rank(media_type: str) -> int:
-    """Returns the place of a media type in the order of preference."""
+    """Returns the rank of a media type: weir prefers the lowest rank."""
     kinds = (r"application/(.*\+)?json\b", FORM, "multipart/form-data", "text/")
     return next((place for place, kind in enumerate(kinds) if re.match(kind, media_type)), len(kinds))
 

@@ -1,4 +1,4 @@
-"""Finds values for parameters and bodies in an OpenAPI file, and writes them as the file says (OpenAPI 2, 3.0, 3.1). A
+"""Finds values for parameters and bodies in an OpenAPI file (2, 3.0, 3.1), and writes the values in the file's style. A
 value comes from `example`, `examples`, `const`, `default` or `enum`. weir invents no value."""
 
 import json
@@ -13,7 +13,7 @@ _SEPARATORS = {"spaceDelimited": "%20", "pipeDelimited": "%7C", "ssv": "%20", "t
 
 
 class Placeholder(str):
-    """A placeholder of weir. Not percent-encoded."""
+    """A placeholder of weir. weir does not percent-encode placeholders."""
 
     __slots__ = ()
 
@@ -24,10 +24,10 @@ class Document:
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.content = content
         self.other_files: dict[str, None] = {}
-        """The references that lead to other files, which weir does not read."""
+        """References to other files. weir does not read those files."""
 
     def resolve(self, value: Any) -> dict[str, Any]:
-        """Returns the table to which `$ref` leads. Returns an empty table for another file or for a missing part."""
+        """Returns the table at a `$ref`. Returns an empty table if the table is missing or is in another file."""
         for _ in range(_DEEPEST):
             if not isinstance(value, dict):
                 return {}
@@ -47,7 +47,7 @@ class Document:
         return found
 
     def find_value(self, holder: Any) -> Any:
-        """Returns the value of a parameter or of a media type; `MISSING` without one."""
+        """Returns the value of a parameter or of a media type; `MISSING` if the file has no value."""
         holder = self.resolve(holder)
         found = self._find_example(holder)
         if found is MISSING and "schema" in holder:
@@ -71,7 +71,7 @@ class Document:
         return choices[0] if isinstance(choices, list) and choices else MISSING
 
     def _find_in_schema(self, schema: Any, within: tuple[int, ...]) -> Any:
-        """Returns an example of a schema. `within`: the schemas around it, so that a recursive schema has no value."""
+        """Returns an example of a schema. `within`: the enclosing schemas. A schema inside itself has no value."""
         schema = self.resolve(schema)
         if id(schema) in within or len(within) > _DEEPEST:
             return MISSING
@@ -94,7 +94,7 @@ class Document:
         return self._find_object(schema, within) if "properties" in schema else MISSING
 
     def _find_object(self, schema: Mapping[str, Any], within: tuple[int, ...]) -> Any:
-        """Returns an object with all required properties, and with those optional ones that have an example."""
+        """Returns an object with all required properties, and with the optional properties that have an example."""
         found: dict[str, Any] = {}
         needed = set(map(str, as_list(schema.get("required"))))
         for name, property_ in as_table(schema["properties"]).items():
@@ -105,12 +105,12 @@ class Document:
 
 
 def as_table(value: Any) -> dict[str, Any]:
-    """Returns the value, or an empty table if the file has something else there."""
+    """Returns the value if it is a table, else an empty table."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """Returns the value, or an empty list if the file has something else there."""
+    """Returns the value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
 
 
@@ -123,7 +123,7 @@ def has_file(document: Document, schema: Any) -> bool:
 
 
 def write_path(parameter: Mapping[str, Any], value: Any) -> str:
-    """Returns a value for a path, by `style` and `explode`."""
+    """Returns a value for a path. `style` and `explode` of the parameter set the form."""
     style, explode = parameter.get("style", "simple"), parameter.get("explode", False)
     before = {"label": ".", "matrix": ";"}.get(style, "")
     between = before if before and explode else ","
@@ -141,7 +141,7 @@ def write_path(parameter: Mapping[str, Any], value: Any) -> str:
 
 
 def write_query(parameter: Mapping[str, Any], value: Any) -> str:
-    """Returns `NAME=VALUE` pairs for a query or a form, by `style`, `explode` and `collectionFormat`."""
+    """Returns `NAME=VALUE` pairs for a query or a form, in the form set by `style`, `explode` or `collectionFormat`."""
     name, style = parameter["name"], parameter.get("style", parameter.get("collectionFormat", "form"))
     explode = parameter.get("explode", style in ("form", "multi")) or style == "multi"
     separator = _SEPARATORS.get(style, ",")
@@ -170,7 +170,7 @@ def write_text(value: Any) -> str:
 
 
 def flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the fields of a nested value: `a[b]=1` and `a[]=1`, as most servers read them."""
+    """Yields the fields of a nested value in the notation that most servers read: `a[b]=1` and `a[]=1`."""
     match value:
         case dict():
             for key, one in value.items():

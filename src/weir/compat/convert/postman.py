@@ -11,8 +11,8 @@ from urllib.parse import quote
 from weir.compat.convert.conversion import ArgumentParser, Conversion
 from weir.compat.convert.draft import (
     FORM,
-    Bill,
     Draft,
+    Notes,
     Secrets,
     build_conversion,
     build_multipart,
@@ -49,7 +49,7 @@ class _Refused(Exception):  # noqa: N818 - a request that weir leaves out is no 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A request of the collection, with what its folders give it."""
+    """A request of the collection, with the login and the variables of its folders."""
 
     name: str
     """The names of the folders and of the request."""
@@ -68,13 +68,13 @@ class _Scope:
     secret_names: frozenset[str]
     """The variables that the environment file marks as secret."""
     extracted: dict[str, str] = field(default_factory=dict)
-    """A dict from a variable that a script sets to the text that stands for the variable."""
+    """A dict from variable to placeholder, for variables that a script sets and weir extracts."""
     script_only: dict[str, str] = field(default_factory=dict)
-    """A dict from a variable whose value only a script knows to the name of the script's request."""
+    """A dict from variable to request. The variable's value is known only to a script of that request."""
     needed: dict[str, str] = field(default_factory=dict)
-    """The part of `script_only` that requests need."""
+    """The entries of `script_only` that the requests need."""
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """A dict from a variable without a value to the names of the requests that use the variable."""
+    """A dict from each variable without a value to the names of the requests with that variable."""
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
@@ -99,26 +99,26 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
         names = " ".join(f"--var {name}=..." for name in [*scope.missing, *scope.needed][:3])
         problem = f"{given.file}: found {len(lines)} variables without a value:\n" + "\n".join(lines)
         raise UsageError(problem, hint=f"add {names} or -e ENVIRONMENT.json")
-    bill, secrets = reader.bill, reader.secrets
+    notes, secrets = reader.notes, reader.secrets
     if given.host is not None and not drafts and reader.origins:
         choose_origin(reader.origins, given.host, None, given.file)
-    drafts = [hide_secrets(draft, secrets, bill) for draft in drafts]
-    return build_conversion(drafts, bill, secrets, source=given.file, total=reader.total)
+    drafts = [hide_secrets(draft, secrets, notes) for draft in drafts]
+    return build_conversion(drafts, notes, secrets, source=given.file, total=reader.total)
 
 
 class _Reader:
-    """Reads the requests of a collection in order. `folder`: the folder of files that bodies name."""
+    """Reads the requests of a collection in order. `folder`: the folder with the files for request bodies."""
 
     def __init__(self, collection: Item, folder: Path, scope: _Scope, kinds: Sequence[str], host: str | None) -> None:
         self._collection, self._folder, self._scope, self._kinds = collection, folder, scope, kinds
         self._host = host
         self.origins: list[str] = []
-        """The scheme and host of each request, those to other hosts included."""
-        self.bill, self.secrets = Bill(), Secrets()
+        """The scheme and host of each request, including requests to other hosts."""
+        self.notes, self.secrets = Notes(), Secrets()
         self.total = 0
 
     def read_items(self) -> list[Draft]:
-        """Returns the requests that weir can send. Ends before a request that needs a value from a script."""
+        """Returns the requests that weir can send. Stops before the first request that needs a value from a script."""
         drafts: list[Draft] = []
         places = list(self._list_places(self._collection, "", None, {}))
         self.total = len(places)
@@ -128,11 +128,11 @@ class _Reader:
                 draft = self._read_item(place)
             except _Refused as refused:
                 if not stopped:
-                    self.bill.leave_out(str(refused), place.name)
+                    self.notes.leave_out(str(refused), place.name)
                     self._note_scripts(place.item, place.name, None)
                     continue
             if stopped or self._scope.needed:
-                # weir reads the requests behind it only to find all variables without a value.
+                # After the stop, weir reads the other requests only to find all variables without a value.
                 stopped.append(place.name)
                 continue
             self.origins.append(draft.origin)
@@ -140,13 +140,13 @@ class _Reader:
             if is_taken:
                 drafts.append(draft)
             else:
-                self.bill.leave_out("requests to other hosts (--host chooses another)", draft.origin)
+                self.notes.leave_out("requests to other hosts (--host chooses another)", draft.origin)
             self._note_scripts(place.item, place.name, draft if is_taken else None)
         if stopped:
             needed = [f"{{{{{variable}}}}} of {name!r}" for variable, name in self._scope.needed.items()]
-            reason = f"requests, {stopped[0]!r} and those behind it, because only scripts set {', '.join(needed)}"
+            reason = f"requests, {stopped[0]!r} and all later ones, because only scripts set {', '.join(needed)}"
             for _ in stopped:
-                self.bill.leave_out(f"{reason} (--var NAME=VALUE gives a value)")
+                self.notes.leave_out(f"{reason} (--var NAME=VALUE gives a value)")
         return drafts
 
     def _list_places(
@@ -163,12 +163,12 @@ class _Reader:
                 yield _Place(name, one, one.request.auth or auth, variables)
 
     def _note_scripts(self, item: Item, name: str, draft: Draft | None) -> None:
-        """Adds the variables of scripts to the scope, and the extractions to the draft."""
+        """Adds the variables that scripts set to the scope, and the extractions to the draft."""
         scope = self._scope
         for event in item.event:
             script = read_script(event.text)
             if script.does_more:
-                self.bill.leave_out("scripts, which weir does not run", f"{name} ({event.listen})")
+                self.notes.leave_out("scripts, which weir does not run", f"{name} ({event.listen})")
             for variable, pointer in script.pointers.items():
                 if draft is None or event.listen != "test":
                     scope.script_only[variable] = name
@@ -177,7 +177,8 @@ class _Reader:
                 safe = known if known.isidentifier() else name_variable(variable, draft.extract)
                 draft.extract[safe] = JsonPointer(pointer)
                 scope.extracted[variable] = f"{{{{{safe}}}}}"
-                self.bill.notes.append(f"{{{{{safe}}}}} comes from {pointer or 'the body'} in the response of {name!r}")
+                where = pointer or "the body"
+                self.notes.other.append(f"{{{{{safe}}}}} comes from {where} in the response of {name!r}")
             for variable, text in script.constants.items():
                 scope.extracted.setdefault(variable, text)
             for variable in script.unknown:
@@ -225,7 +226,7 @@ class _Reader:
         if not (host := parse_url(filled).netloc):
             raise _Refused("requests whose URL has no valid host")
         if "{{" in host:
-            raise _Refused("requests to a host that is known only at run time")
+            raise _Refused("requests to a host that only a script sets")
         return split_url(filled)
 
     def _add_body(self, draft: Draft, body: Body, place: _Place) -> None:
@@ -266,7 +267,7 @@ class _Reader:
         try:
             return (self._folder / str(name)).read_text()
         except (OSError, ValueError):
-            raise _Refused("requests whose body is a file that is missing or no text") from None
+            raise _Refused("requests with a body in a missing file, or in a file that is no text") from None
 
     def _add_auth(self, draft: Draft, place: _Place) -> None:
         auth = place.auth or Auth()
@@ -290,7 +291,7 @@ class _Reader:
                 raise _Refused(f"requests with {kind} authentication, which weir cannot make")
 
     def _hide(self, name: str, value: Any, place: _Place) -> str:
-        """Returns a placeholder for the secret of an authentication. A variable stays the variable."""
+        """Returns a placeholder for a secret of an authentication. A variable stays unchanged."""
         text = self._fill(value, place)
         return (
             text if text and not _VARIABLE.sub("", text).strip() else self.secrets.hide(name, text or None, place.name)
@@ -304,7 +305,7 @@ class _Reader:
         scope = self._scope
         if name in _DYNAMIC or name.startswith("$random"):
             if name not in ("$guid", "$randomUUID", "$randomInt"):
-                self.bill.leave_out("generated values, with a random value in their place", name)
+                self.notes.leave_out("generated values, with a random value in their place", name)
             return _DYNAMIC.get(name, "{{word 8}}")
         if name in scope.extracted:
             return scope.extracted[name]
@@ -322,12 +323,12 @@ class _Reader:
         places = scope.missing.setdefault(name, [])
         if place.name not in places:
             places.append(place.name)
-        # weir refuses the collection in the end, so any text is fine here.
+        # weir rejects the whole collection later, so any text is fine here.
         return "missing"
 
 
 def _quote(text: str) -> str:
-    """Percent-encodes a text for a form, but not the placeholders in it."""
+    """Percent-encodes a text for a form. Placeholders stay unchanged."""
     parts = re.split(r"(\{\{[^{}]*\}\})", text)
     return "".join(part if index % 2 else quote(part, safe="") for index, part in enumerate(parts))
 

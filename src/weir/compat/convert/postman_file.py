@@ -11,7 +11,7 @@ from weir.toml_file import validate
 
 T = TypeVar("T")
 Many = Annotated[list[T], BeforeValidator(lambda value: [] if value is None else value)]
-"""A list that Postman may write as null."""
+"""A list. Postman may write null in its place."""
 
 
 class Pair(LooseTable):
@@ -32,12 +32,12 @@ class Pair(LooseTable):
 
     @property
     def is_used(self) -> bool:
-        """Whether the user has not switched this entry off."""
+        """Whether this entry is switched on."""
         return not self.disabled and self.enabled is not False
 
 
 class Url(LooseTable):
-    """The URL of a request, in one text and in parts."""
+    """The URL of a request, as one text and in parts."""
 
     raw: str | None = None
     protocol: str | None = None
@@ -86,7 +86,7 @@ class Body(LooseTable):
 
 
 class Auth(LooseTable):
-    """A way to log in. Its settings are in a key with the name of its type."""
+    """The authentication of a request. The key with the name of the type has the settings."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -94,7 +94,7 @@ class Auth(LooseTable):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings by name. Version 2.1 writes them as a list, version 2.0 as an object."""
+        """The settings by name. Version 2.1 has a list of settings, version 2.0 an object."""
         found = (self.model_extra or {}).get(self.type)
         if isinstance(found, list):
             return {str(one.get("key")): one.get("value") for one in found if isinstance(one, dict)}
@@ -102,7 +102,7 @@ class Auth(LooseTable):
 
 
 class Event(LooseTable):
-    """A script, and when Postman runs it: `prerequest` or `test`."""
+    """A script, and the time at which Postman runs the script: `prerequest` or `test`."""
 
     listen: str | None = "test"
     script: Any = None
@@ -114,7 +114,7 @@ class Event(LooseTable):
 
 
 class Request(LooseTable):
-    """A request."""
+    """A request of a collection."""
 
     method: str | None = None
     url: Url = Field(default_factory=Url)
@@ -174,7 +174,7 @@ def read_collection(path: Path) -> Item:
 
 
 def read_environment(path: Path) -> list[Pair]:
-    """Returns the variables of an environment file that are in use."""
+    """Returns the active variables of an environment file."""
     content = read_json(path, "a Postman environment")
     if not isinstance(content.get("values"), list):
         raise UsageError(f"-e: {path}: found no list values, expected a Postman environment")

@@ -22,13 +22,13 @@ _PART = re.compile(r"\.(\w+)|\[\s*(?:(\d+)|'([^']*)'|\"([^\"]*)\")\s*\]")
 
 @dataclass(slots=True)
 class Script:
-    """The variables that a script sets, and whether the script does more."""
+    """The variables that a script sets."""
 
     pointers: dict[str, str] = field(default_factory=dict)
     """A dict from variable to JSON pointer in the response."""
     constants: dict[str, str] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
-    """The variables whose values only the script knows."""
+    """The variables with values that only the script knows."""
     does_more: bool = False
     """Whether the script has other statements, such as tests."""
 

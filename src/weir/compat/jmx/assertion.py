@@ -40,7 +40,7 @@ def read_assertion(element: Element, scope: Scope) -> Assertion | None:
     # JMeter misspells the name.
     texts = tuple(scope.resolve_fixed(element, item.text) for item in element.items("Asserion.test_strings"))
     if applies_to == "children" or not texts:
-        # weir's requests have no child samples.
+        # JMeter's sub-samples do not exist in weir.
         return None
     is_negated, any_is_enough = bool(bits & _NOT), bool(bits & _OR) and len(texts) > 1
     problem = ""
@@ -62,7 +62,7 @@ def read_assertion(element: Element, scope: Scope) -> Assertion | None:
 
 
 def _check_pattern(text: str) -> str:
-    """Returns the problem with a regular expression; '' if JMeter and the engine understand the expression alike."""
+    """Returns the problem with a regular expression; '' if it has the same meaning for JMeter and for the engine."""
     if not _COMMON.fullmatch(text):
         return f"the regular expression {text!r} may have another meaning in the engine than in JMeter"
     try:

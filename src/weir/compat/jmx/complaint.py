@@ -1,4 +1,4 @@
-"""The reasons why weir's engine cannot send exactly the requests that JMeter sends for a test plan."""
+"""The reasons that prevent weir's engine from sending exactly JMeter's requests for a test plan."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,28 +9,28 @@ from weir.model.errors import UsageError
 from weir.model.sanitize import sanitize
 
 _MOST_KINDS = 3
-"""Maximum number of kinds in a summary of one line."""
+"""Maximum number of kinds of complaints in the one-line summary."""
 
 
 class Complaint(NamedTuple):
     """A part of a test plan that the engine cannot run exactly."""
 
     what: str
-    """The kind of an element, or the variable, function, property or file that is the problem."""
+    """The subject of the complaint: the kind of an element, or a variable, function, property or file."""
     why: str
     line: int
     name: str
-    """The name that the author of the plan gave the element."""
+    """The element's name in the test plan."""
 
 
 class NotExactError(UsageError):
-    """An error for a plan that JMeter can run, but weir's engine cannot run exactly."""
+    """Raised for a test plan that weir's engine cannot run exactly as JMeter does."""
 
     def __init__(self, path: Path, complaints: Sequence[Complaint], sampler_count: int) -> None:
         self.complaints = sorted(complaints, key=lambda one: one.line)
         self.sampler_count = sampler_count
         """Number of enabled HTTP samplers in the plan."""
-        found = "\n".join(f"  {line}" for line in _list_bill(self.complaints))
+        found = "\n".join(f"  {line}" for line in _list_kinds(self.complaints))
         problem = f"{path}: weir's engine cannot run this plan exactly ({sampler_count} HTTP samplers):"
         super().__init__(f"{problem}\n{found}", hint="run the plan with JMeter: weir jmeter, without --engine")
 
@@ -42,7 +42,7 @@ class NotExactError(UsageError):
         return shown + (f" and {len(counts) - _MOST_KINDS} more" if len(counts) > _MOST_KINDS else "")
 
 
-def _list_bill(complaints: Sequence[Complaint]) -> list[str]:
+def _list_kinds(complaints: Sequence[Complaint]) -> list[str]:
     """Returns a line for each kind of complaint, the most frequent first. `complaints` are in the plan's order."""
     first: dict[tuple[str, str], Complaint] = {}
     for one in complaints:

@@ -12,8 +12,8 @@ from weir.compat.jmx.tree import Element
 
 
 def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collection[str]) -> DataSet:
-    """Returns the data set of a CSVDataSet with the rows of its file. The file's path is relative to `folder`. `taken`
-    has the names of earlier data sets. Reports a file that cannot be read, and rows that JMeter reads otherwise."""
+    """Returns the data set of a CSVDataSet, with the rows of the file. `folder`: the base of a relative path. `taken`:
+    the names of earlier data sets. Reports an unreadable file, and rows that JMeter reads differently."""
     filename = scope.setting(element, "filename")
     delimiter = {"\\t": "\t", "": ","}.get(text := scope.resolve_fixed(element, element.value("delimiter", ",")), text)
     names = [name.strip() for name in scope.setting(element, "variableNames").split(",")]
@@ -36,7 +36,7 @@ def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collectio
             if not rows:
                 problem = f"{filename}: found no rows, expected at least one row"
             elif any(len(row) < len(names) or row == [""] for row in rows):
-                # JMeter keeps the missing values of the row before, or takes <EOF>.
+                # For a short row, JMeter keeps values of the previous row, or takes <EOF>.
                 problem = f"{filename}: found a row with fewer than {len(names)} values, or an empty line"
     if problem:
         scope.report(element, problem)

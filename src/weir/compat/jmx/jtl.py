@@ -30,7 +30,7 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 def write_jtl(samples: Samples, file: TextIO, *, with_header: bool) -> None:
-    """Writes a row for each sample, in order of the samples' ends. The columns are JMeter's default columns."""
+    """Writes a row for each sample, in order of the ends of the samples. The columns are JMeter's default columns."""
     writer = csv.writer(file, lineterminator="\n")
     if with_header:
         writer.writerow(JTL_COLUMNS)

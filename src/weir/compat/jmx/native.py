@@ -25,7 +25,7 @@ _EDGE_POINTS = 8
 _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 """The special characters in Rust's regular expressions."""
 _DOLLAR = re.compile(r"\\.|\[(?:\\.|[^\]])*\]|(\$)", re.DOTALL)
-"""A $ that is not escaped and not in a class, as group 1."""
+"""Matches an unescaped $ outside a class, as group 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class NativeLoad:
 
     group: ThreadGroup
     scenario: Scenario
-    """The scenario. The feeders' file names have no folder."""
+    """The scenario. File names of feeders have no folder."""
     files: Mapping[str, str]
     """The content of the feeders' CSV files, by file name."""
     spec: LoadSpec
@@ -63,12 +63,12 @@ class NativeLoad:
 
     @property
     def mixes_redirects(self) -> bool:
-        """Whether some requests follow redirects in JMeter, and others do not."""
+        """Whether JMeter would follow the redirects of some requests, but not of all."""
         return len({sampler.follows_redirects for sampler in self.group.samplers}) > 1
 
     def load_plan(self, folder: Path) -> LoadPlan:
         """Returns the plan of the load, with the scenario. `folder` contains the scenario's CSV files. At the end of
-        the group's duration, the load waits for the responses to requests in flight."""
+        the group's duration, the load waits for outstanding responses."""
         plan = replace(self.plan, scenario=self.scenario.to_plan(folder))
         return plan if self.group.duration_s is None else plan.answered_to_the_end()
 
@@ -113,7 +113,7 @@ def _convert(group: ThreadGroup, scenario_file: str) -> NativeLoad:
 
 def _count_users(group: ThreadGroup) -> Profile:
     """Returns the number of users over time. Thread k of n starts at k·ramp ÷ n. Timers then delay the thread's first
-    request. Random delays are uniform."""
+    request. The distribution of random delays is uniform."""
     first = group.samplers[0].delay
     base_s, count = group.delay_s + first.shortest_s, float(group.threads)
     short_s, long_s = sorted((group.ramp_s, first.longest_s - first.shortest_s))
@@ -122,7 +122,7 @@ def _count_users(group: ThreadGroup) -> Profile:
     before: list[Point] = [(0.0, 0.0)] if base_s else []
     if short_s == 0:
         return (*before, (base_s, 0.0), (base_s + long_s, count))
-    # Distribution of the sum of two uniform times: a quadratic rise, a linear part, and a mirrored quadratic end.
+    # The sum of two uniform times has a quadratic start, a linear part and a mirrored quadratic end.
     rise = [short_s * step / _EDGE_POINTS for step in range(_EDGE_POINTS + 1)]
     shares = [(t_s, t_s * t_s / (2 * short_s * long_s)) for t_s in rise]
     mirrored = [(short_s + long_s - t_s, 1 - share) for t_s, share in reversed(shares)]
@@ -160,7 +160,7 @@ def _list_patterns(assertion: Assertion) -> list[str]:
 
 
 def _make_distinct(names: Iterable[str], form: str) -> list[str]:
-    """Appends a number to each repeated name, because steps and files need distinct names. Returns all names."""
+    """Returns all names. Appends a number to each repeated name, because steps and files need distinct names."""
     # A loop may repeat the same name thousands of times.
     found: dict[str, None] = {}
     used: Counter[str] = Counter()
@@ -174,7 +174,7 @@ def _make_distinct(names: Iterable[str], form: str) -> list[str]:
 
 
 def _list_columns(samplers: Sequence[Sampler]) -> dict[str, dict[str, None]]:
-    """Returns the names of the columns that the requests use, by data set."""
+    """Returns the names of the columns in the requests, by data set."""
     columns: dict[str, dict[str, None]] = defaultdict(dict)
     texts = [text for one in samplers for text in (one.path, one.body or (), *(value for _, value in one.headers))]
     for piece in (piece for text in texts for piece in text):
@@ -185,7 +185,7 @@ def _list_columns(samplers: Sequence[Sampler]) -> dict[str, dict[str, None]]:
 
 
 def _write_csv(data_set: DataSet, columns: Sequence[str]) -> str:
-    """Returns a feeder's CSV file with the given columns of a data set."""
+    """Returns a feeder's CSV file with some columns of a data set."""
     values = [data_set.list_values(re.sub(" encoded( again)?$", "", column)) for column in columns]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)

@@ -19,15 +19,15 @@ _CONTROLLERS = frozenset(["GenericController", "RecordingController", "LoopContr
 _WITHOUT_LOAD = frozenset(["TestFragmentController", "WorkBench", "HttpMirrorControl", "ProxyControl", "Arguments"])
 """Elements that send no requests by themselves."""
 _LISTENERS = ("ResultCollector", "Visualizer", "Summariser", "Listener")
-"""The kind of a listener ends with one of these words. Listeners send no requests."""
+"""A listener's kind ends with one of these words. Listeners send no requests."""
 
 
 def read_plan(path: Path, properties: Mapping[str, str]) -> ExactPlan:
-    """Returns the test plan in a .jmx file. The functions `__P` and `__property` read `properties` (`-Jname=value`).
-    Raises NotExactError with all reasons if the engine cannot send exactly the requests that JMeter sends. Raises
+    """Returns the test plan in a .jmx file. `properties` (`-Jname=value`) are the values for the functions `__P` and
+    `__property`. Raises NotExactError, with all reasons, if the engine cannot send exactly JMeter's requests. Raises
     UsageError if the file cannot be read or is not a test plan."""
     root = read_tree(path)
-    # Several requests may share an element, or a loop may repeat an element: each complaint counts once an element.
+    # Requests may share an element, and a loop may repeat it. Each complaint about an element counts only once.
     found: dict[tuple[int, str, str], Complaint] = {}
 
     def report(element: Element, why: str, what: str) -> None:
@@ -57,12 +57,12 @@ def _read_groups(root: Element, folder: Path, scope: Scope) -> list[ThreadGroup]
 
 
 def _define_variables(element: Element, holder: Element | None, scope: Scope) -> None:
-    # The variables of one element do not see each other.
+    # The variables of one element cannot refer to one another.
     scope.variables.update([(one.name, scope.resolve_fixed(element, one.value)) for one in list_arguments(holder)])
 
 
 def _report_unknown(elements: Sequence[Element], scope: Scope, *known: str) -> None:
-    """Reports the elements that the engine does not support, and everything below them that it does not support."""
+    """Reports each element that the engine does not support, at all levels below `elements`."""
     for element in elements:
         is_silent = element.kind in _WITHOUT_LOAD or element.kind.endswith(_LISTENERS)
         if not (is_scoped(element) or is_silent or element.kind in known):
@@ -71,11 +71,11 @@ def _report_unknown(elements: Sequence[Element], scope: Scope, *known: str) -> N
 
 
 class _Found(NamedTuple):
-    """A sampler with its element in the test plan."""
+    """A sampler and its element in the test plan."""
 
     element: Element
     cookies: Element | None
-    """The cookie manager that applies to the sampler."""
+    """The cookie manager for the sampler."""
     sampler: Sampler
 
 
@@ -86,7 +86,7 @@ def _read_group(
     groups of the plan from 1. `others` are the plan's elements that are not thread groups."""
     threads = scope.number(element, "ThreadGroup.num_threads", "1")
     main = element.find_property("ThreadGroup.main_controller")
-    # JMeter always saves this flag as false. A true flag overrides the number of loops.
+    # JMeter always saves this flag as false. If a plan has true, JMeter ignores the number of loops.
     is_endless = main is not None and main.flag("LoopController.continue_forever", default=True)
     loops = -1 if is_endless else scope.number(element, "LoopController.loops", "1", holder=main)
     duration_s = delay_s = 0
@@ -123,7 +123,7 @@ def _read_group(
 
 
 def _list_samplers(elements: Sequence[Element], scope: Scope) -> Iterator[_Found]:
-    """Yields the samplers among and below `elements`, in the plan's order. `scope` is the scope of `elements`."""
+    """Yields the samplers in `elements` and at all levels below, in the plan's order. `elements` have this `scope`."""
     for element in elements:
         if element.kind == "HTTPSamplerProxy":
             _report_unknown(element.below, scope)
@@ -139,7 +139,7 @@ def _list_samplers(elements: Sequence[Element], scope: Scope) -> Iterator[_Found
 
 
 def _unroll(controller: Element, scope: Scope) -> Iterator[_Found]:
-    """Yields the samplers below a controller, once for each loop of the controller."""
+    """Yields the samplers below a controller. Repeats the samplers for each loop of the controller."""
     found = list(_list_samplers(controller.below, scope.within(controller.below)))
     loops = 1
     if controller.kind == "LoopController":
@@ -157,7 +157,7 @@ def _unroll(controller: Element, scope: Scope) -> Iterator[_Found]:
 
 
 def _check_alike(found: Sequence[_Found], scope: Scope) -> None:
-    """Reports samplers with other settings than the first sampler of the thread group."""
+    """Reports samplers with settings that differ from the settings of the thread group's first sampler."""
     _, cookies, first = found[0]
     for element, own_cookies, sampler in found:
         for is_alike, difference in (

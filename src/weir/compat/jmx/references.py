@@ -1,5 +1,5 @@
-"""Finds the references (`${...}`) in the texts of a test plan. A reference to a value that changes from request to
-request becomes a placeholder in weir's templates."""
+"""Finds the references (`${...}`) in the texts of a test plan. A reference becomes a placeholder of weir's templates if
+its value changes from request to request."""
 
 import re
 from collections.abc import Iterable
@@ -18,12 +18,12 @@ class Placeholder(NamedTuple):
     written: str
     """The reference in the test plan: `${__Random(1,9)}`."""
     column: tuple[str, str] | None = None
-    """The data set and the column that contain the value; None: the value is not from a data set."""
+    """The data set and the column with the value. None: the value is not from a data set."""
 
 
 Piece = str | Placeholder
 Text = tuple[Piece, ...]
-"""A text, split into strings and placeholders. No string is empty or directly follows another string."""
+"""A text, split into strings and placeholders. No string is empty, and no string follows another string."""
 
 
 def join_texts(texts: Iterable[Iterable[Piece]]) -> Text:
@@ -43,7 +43,7 @@ def write_template(text: Text) -> str:
 
 
 def write_original(text: Text) -> str:
-    """Returns a text in the test plan's form, with `${...}` for placeholders."""
+    """Returns a text as in the test plan, with `${...}` for placeholders."""
     return "".join(piece if isinstance(piece, str) else piece.written for piece in text)
 
 
@@ -78,7 +78,7 @@ def parse(text: str) -> list[str | Reference]:
 
 
 def _parse_until(ends: str, text: str, at: int, depth: int) -> tuple[list[str | Reference], int]:
-    """Returns the pieces from `at` to the next character that is in `ends`, and the position of this character."""
+    """Returns the pieces from `at` to the next character in `ends`, and the position of that character."""
     pieces: list[str | Reference] = []
     plain = ""
     open_count = 0
@@ -89,7 +89,7 @@ def _parse_until(ends: str, text: str, at: int, depth: int) -> tuple[list[str | 
             plain = ""
             continue
         if ends:
-            # An argument may contain pairs of parentheses, as calls in a script.
+            # An argument may contain pairs of parentheses, such as calls in a script.
             open_count += {"(": 1, ")": -1}.get(text[at], 0)
         is_escape = text[at] == "\\" and at + 1 < len(text) and text[at + 1] in _ESCAPED
         plain += text[at + is_escape]

@@ -1,4 +1,4 @@
-"""Builds the request of an HTTP sampler from the elements in its scope, as JMeter's HttpClient4 does."""
+"""Builds the request of an HTTP sampler from the elements in scope. The request is that of JMeter's HttpClient4."""
 
 import re
 import unicodedata
@@ -27,10 +27,10 @@ _UNSUPPORTED = {
 }
 """Descriptions of unsupported properties. weir reports a property if its value is neither empty nor false."""
 _NOT_IN_URL: Final = re.compile(r"[^\w\-.~:/?@!$&'()*+,;=%\u00a1-\U0010ffff]|%(?![0-9A-Fa-f]{2})")
-"""A character for which JMeter does not send a request."""
+"""Matches a character that makes JMeter reject the URL and send no request."""
 _MARKS = range(0xE000, 0xF900)
-"""Private characters that stand for the placeholders of a path."""
-# The values of a data set for which the engine writes the same bytes as JMeter. The engine percent-encodes the others.
+"""Private Unicode characters in place of the placeholders in a path."""
+# The engine and JMeter write the same bytes for these values of a data set. The engine percent-encodes other values.
 _URL = r"(?:[\w.~:@,!$&'()*+;=-]|%[0-9A-Fa-f]{2})"
 _WHOLE_PATH: Final = re.compile(rf"/?(?:{_URL}+(?:/{_URL}+)*/?)?(?:\?(?:{_URL}|[/?])*)?", re.ASCII)
 _IN_PATH: Final = re.compile(r"[\w.~:@,-]+(?:/[\w.~:@,-]+)*", re.ASCII)
@@ -47,7 +47,7 @@ class _Parameter(NamedTuple):
 
 
 def read_sampler(element: Element, scope: Scope) -> Sampler | None:
-    """Returns the request of a sampler; None without a valid method or server. Reports what the engine cannot send."""
+    """Returns the request of a sampler; None without a valid method or server. Reports unsupported settings."""
     sources = [element, *scope.find("ConfigTestElement")]
 
     def first(name: str) -> str:
@@ -138,8 +138,8 @@ def _report_unsupported(
 
 
 def _split_target(element: Element, scope: Scope, path: Text, setting: Callable[[str], str]) -> tuple[str, Text]:
-    """Returns the origin and the path. If the path is a whole URL, the URL overrides protocol, server and port. Reports
-    an invalid origin, and returns '' for it."""
+    """Returns the origin and the path. A path that is a whole URL overrides protocol, server and port. Reports an
+    invalid origin, and then returns '' for the origin."""
     protocol = setting("HTTPSampler.protocol").lower() or "http"
     host, port_text = setting("HTTPSampler.domain"), setting("HTTPSampler.port")
     if path and isinstance(path[0], str) and re.match(r"https?://", path[0], re.IGNORECASE):
@@ -173,8 +173,8 @@ def _split_target(element: Element, scope: Scope, path: Text, setting: Callable[
 
 
 def _normalize(element: Element, scope: Scope, target: Text) -> Text:
-    """Returns path and query without fragment and without empty segments. Reports values for which the engine would
-    write other bytes than JMeter, and characters for which JMeter sends nothing."""
+    """Returns path and query without fragment and without empty segments. Reports values if the engine would send other
+    bytes than JMeter, and characters if JMeter would send nothing."""
     placeholders = {chr(_MARKS[at]): piece for at, piece in enumerate(target) if isinstance(piece, Placeholder)}
     text = "".join(piece if isinstance(piece, str) else chr(_MARKS[at]) for at, piece in enumerate(target))
     text, _, _ = unicodedata.normalize("NFC", text).partition("#")
@@ -182,7 +182,7 @@ def _normalize(element: Element, scope: Scope, target: Text) -> Text:
     # JMeter accepts brackets in a query.
     found = _NOT_IN_URL.search(path + re.sub(r"[\[\]]", "0", query))
     if found and "${" not in text:
-        scope.report(element, f"found {found[0]!r} in the URL, for which JMeter sends no request")
+        scope.report(element, f"found {found[0]!r} in the URL, with which JMeter sends no request")
     for piece in (placeholders[one] for one in path if one in placeholders):
         if text in placeholders:
             _check_values(element, scope, piece, _WHOLE_PATH)
@@ -195,18 +195,18 @@ def _normalize(element: Element, scope: Scope, target: Text) -> Text:
 
 
 def _check_values(element: Element, scope: Scope, piece: Piece, allowed: re.Pattern[str], *, strip: str = "") -> None:
-    """Reports a text, or a column of a placeholder, that does not match `allowed`. A value may begin with `strip`."""
+    """Reports a text, or a placeholder's column, that does not match `allowed`. A value may begin with `strip`."""
     if isinstance(piece, Placeholder):
         written, values = piece.written, scope.list_values(piece.column) if piece.column else []
     else:
         written, values = "", [piece]
     if wrong := [value for value in values if not allowed.fullmatch(value.removeprefix(strip))]:
         problem = f"{len(wrong)} of {len(values)} values, such as {wrong[0]!r}"
-        scope.report(element, f"{problem}: JMeter sends other bytes for them than the engine, or nothing", written)
+        scope.report(element, f"{problem}: JMeter sends other bytes for these values, or nothing", written)
 
 
 def _write_pairs(element: Element, scope: Scope, parameters: Sequence[_Parameter], *, in_form: bool) -> Text:
-    """Returns `name=value&name=value` for a query or a form. As in JMeter, a form first decodes an encoded text."""
+    """Returns `name=value&name=value` for a query or a form. In a form, decodes encoded texts first, as JMeter does."""
 
     def encode(piece: Piece, is_encoded: bool) -> Piece:
         if is_encoded and not in_form and isinstance(piece, Placeholder):
@@ -231,8 +231,8 @@ def _write_pairs(element: Element, scope: Scope, parameters: Sequence[_Parameter
 
 
 def encode_column(name: str, value: str) -> str:
-    """Returns a value for the column `name` of a data set. If the name ends with ` encoded` or ` encoded again`, encodes
-    the value for a form as Java's URLEncoder does."""
+    """Returns a value for the column `name` of a data set. Encodes the value for a form, as Java's URLEncoder does, if
+    the name ends with ` encoded` or ` encoded again`."""
     if name.endswith(" encoded again"):
         value = unquote_plus(value, errors="replace")
     elif not name.endswith(" encoded"):
@@ -241,8 +241,8 @@ def encode_column(name: str, value: str) -> str:
 
 
 def _read_headers(scope: Scope) -> tuple[dict[str, tuple[str, Text]], bool]:
-    """Returns name and value of each header, by lower-case name, and whether the headers close the connection. As in
-    JMeter, the nearest header manager wins."""
+    """Returns name and value of each header, by lower-case name. Also returns whether the headers close the connection.
+    As in JMeter, the nearest header manager wins."""
     headers: dict[str, tuple[str, Text]] = {}
     for manager in scope.find("HeaderManager"):
         own: dict[str, tuple[str, Text]] = {}
@@ -260,7 +260,7 @@ def _read_headers(scope: Scope) -> tuple[dict[str, tuple[str, Text]], bool]:
     _, connection = headers.get("connection", ("", ()))
     closes = [piece.strip().lower() for piece in connection if isinstance(piece, str)] == ["close"]
     if closes:
-        # The engine writes this header itself, and does not use the connection again.
+        # The engine writes this header itself, and then closes the connection.
         del headers["connection"]
     return headers, closes
 
@@ -275,7 +275,7 @@ def _add_timers(scope: Scope) -> Think:
             range_s = max(0.0, scope.number(timer, "RandomTimer.range", "0")) / 1000
         if longest_s > shortest_s and range_s:
             scope.report(
-                timer, "found a second random timer for a request, expected one: the sum of two is not uniform"
+                timer, "found a second random timer for a request, expected one: the sum of the two is not uniform"
             )
             constant_s, range_s = constant_s + range_s / 2, 0.0
         shortest_s += constant_s

@@ -1,4 +1,4 @@
-"""The results of a test plan in JMeter's form: one sample for each request, with times in milliseconds."""
+"""The results of a test plan as JMeter's samples: one sample for each request, with times in milliseconds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from weir.model.records import LoadEnd
 from weir.model.request_log import NO_STEP, OUTCOMES
 
 if TYPE_CHECKING:
-    # Not imported at run time: reports do not need the reader of test plans.
+    # Imported only for type checks: reports do not need the reader of test plans.
     from weir.compat.jmx.native import NativeLoad
 
 Integers = NDArray[np.int64]
@@ -55,11 +55,11 @@ class Samples(NamedTuple):
 
     groups: "tuple[NativeLoad, ...]"
     rows: Table
-    """A row for each sample, in order of the samples' ends. The columns are `_COLUMNS`."""
+    """A row for each sample, in order of the ends of the samples. The columns are `_COLUMNS`."""
 
 
 def collect_samples(logs: Sequence[GroupLog]) -> Samples:
-    """Returns the samples of thread groups. Omits requests that were in flight at the end of a load."""
+    """Returns the samples of thread groups. Leaves out the requests that were in flight at the end of a load."""
     parts = [_read_rows(place, log) for place, log in enumerate(logs)]
     rows = np.concatenate(parts)
     rows = rows[np.argsort(rows["ended_ns"], kind="stable")]
@@ -69,8 +69,8 @@ def collect_samples(logs: Sequence[GroupLog]) -> Samples:
 
 
 def judge_redirects(native: "NativeLoad", end: LoadEnd, log: NDArray[Any] | None) -> LoadEnd:
-    """Returns the end of a thread group's load. The verdict is suspect if JMeter would have followed redirects. `log`
-    is the request log, which only a group with `mixes_redirects` needs."""
+    """Returns the end of a thread group's load. The verdict is suspect if JMeter would have followed redirects. `log`:
+    the request log; None unless `mixes_redirects` holds for the group."""
     follows = np.array([sampler.follows_redirects for sampler in native.group.samplers])
     if log is not None:
         step = _fill_steps(log["user"], log["step"], len(follows))
@@ -81,7 +81,7 @@ def judge_redirects(native: "NativeLoad", end: LoadEnd, log: NDArray[Any] | None
         return end
     verdict = end.summary.verdict
     validity = "suspect" if verdict.validity == "valid" else verdict.validity
-    reason = f"{count} responses are redirects, which JMeter would have followed with further requests"
+    reason = f"{count} responses are redirects; JMeter would have followed them with further requests"
     verdict = replace(
         verdict, validity=validity, reasons=[*verdict.reasons, reason], kinds=[*verdict.kinds, "redirects"]
     )
@@ -109,7 +109,7 @@ def _read_rows(place: int, log: GroupLog) -> Table:
         "ended_ns": ended_ns + log.started_unix_ns,
         "elapsed_ms": _round_ms(ended_ns - intended_ns),
         "latency_ms": np.where(columns["first_byte_ns"] >= 0, _round_ms(columns["first_byte_ns"] - intended_ns), 0),
-        # The time to connect does not count if the connection existed before the request was due.
+        # A request pays no time to connect if the connection existed before the request was due.
         "connect_ms": _round_ms(np.where(connect_ns <= ended_ns - intended_ns, connect_ns, 0)),
     }
     rows = np.zeros(len(found), [(name, np.int64) for name in _COLUMNS])
@@ -119,7 +119,7 @@ def _read_rows(place: int, log: GroupLog) -> Table:
 
 
 def _fill_steps(user: Integers, step: Integers, step_count: int) -> Integers:
-    """Returns the step of each request. If the log has no step for a request, takes the user's next step."""
+    """Returns the step of each request. A request without a step in the log gets the user's next step."""
     known = step != NO_STEP
     if known.all():
         return step

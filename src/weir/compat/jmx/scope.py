@@ -1,4 +1,4 @@
-"""The scope of a sampler: the elements that apply to the sampler, and the values for references in the sampler.
+"""The scope of a sampler: the elements that apply to the sampler, and the values for the sampler's references.
 
 An element below a sampler applies only to that sampler. Every other element applies to all samplers below its parent.
 Variables and properties have their values before the load.
@@ -15,7 +15,7 @@ from weir.compat.jmx.tree import Element
 _SCOPED = frozenset(["HeaderManager", "CookieManager", "ConstantTimer", "UniformRandomTimer", "ResponseAssertion"])
 
 Report = Callable[[Element, str, str], None]
-"""Adds a complaint about an element. The texts are `why` and `what` of the complaint."""
+"""Adds a complaint about an element. The two texts are `why` and `what` of the complaint."""
 
 
 def is_scoped(element: Element) -> bool:
@@ -34,17 +34,17 @@ class Scope:
     """The test plan."""
     variables: dict[str, str] = field(default_factory=dict)
     explanations: dict[str, str] = field(default_factory=dict)
-    """Complaints about variables without a value, by name."""
+    """Explanations for variables without a value, by name."""
     data_sets: Sequence[DataSet] = ()
     elements: tuple[Element, ...] = ()
     """The elements that apply, the nearest first."""
 
     def report(self, element: Element, why: str, what: str = "") -> None:
-        """Adds a complaint about an element. Default of `what`: the element's kind."""
+        """Adds a complaint about an element. `what`: the subject; default: the element's kind."""
         self.add_complaint(element, why, what or element.kind)
 
     def within(self, elements: Iterable[Element]) -> "Scope":
-        """Adds those of `elements` that apply to samplers. Returns the new scope."""
+        """Returns a scope with the elements of this scope and those of `elements` that apply to samplers."""
         return replace(self, elements=(*filter(is_scoped, elements), *self.elements))
 
     def find(self, *kinds: str) -> list[Element]:
@@ -52,15 +52,15 @@ class Scope:
         return [element for element in self.elements if element.kind in kinds]
 
     def resolve(self, element: Element, text: str | Iterable[str | Reference]) -> Text:
-        """Resolves the references in a text of a request. Reports each reference without a value for `element`. As in
-        JMeter, such a reference stays unchanged."""
+        """Resolves the references in a text of a request. Reports each reference without a value for `element`. Such a
+        reference stays unchanged, as in JMeter."""
         pieces = parse(text) if isinstance(text, str) else text
         if any(isinstance(piece, str) and "${" in piece for piece in pieces):
             self.report(element, "found text that is not a reference, expected ${NAME} or ${__FUNCTION(...)}", "${")
         return join_texts([piece if isinstance(piece, str) else self._resolve(element, piece)] for piece in pieces)
 
     def resolve_fixed(self, element: Element, text: str | Iterable[str | Reference]) -> str:
-        """Resolves a text that must be known before the load. Reports each value that changes during the load."""
+        """Resolves a text with fixed references. Reports each value that changes during the load."""
         found = self.resolve(element, text)
         for piece in found:
             if isinstance(piece, Placeholder):
@@ -69,16 +69,16 @@ class Scope:
         return write_original(found)
 
     def setting(self, element: Element, name: str, default: str = "", *, holder: Element | None = None) -> str:
-        """Returns a stripped property of `holder` (default: `element`). The value must be known before the load."""
+        """Returns a stripped property of `holder` (default: `element`). Reports values that change under load."""
         return self.resolve_fixed(element, (holder or element).value(name, default)).strip()
 
     def number(self, element: Element, name: str, default: str, *, holder: Element | None = None) -> int:
-        """Returns the number in a property of `holder` (default: `element`): -1, or at least 0. As in JMeter, an empty
-        text means 0. Reports another text for `element`, and returns 1."""
+        """Returns the number in a property of `holder` (default: `element`): -1, or at least 0. An empty text means 0,
+        as in JMeter. For any other text, reports `element` and returns 1."""
         return self.parse_number(element, name, self.setting(element, name, default, holder=holder))
 
     def parse_number(self, element: Element, name: str, text: str) -> int:
-        """Returns the number in `text`, which is the property `name`. See `number`."""
+        """Returns the number in `text`, the value of the property `name`. See `number`."""
         if re.fullmatch(r"-1|[0-9]{0,15}(\.0*)?", text):
             return int(text.partition(".")[0] or "0")
         if "${" not in text:
@@ -106,7 +106,7 @@ class Scope:
                 return Placeholder(f"int {int(low)} {int(high)}", written)
             case "__UUID", [] | [""]:
                 return Placeholder("uuid", written)
-        problem = "the engine's templates have no placeholder for such a function, or not with these arguments"
+        problem = "the engine's templates have no placeholder for this function with these arguments"
         self.report(element, problem, name)
         return written
 
@@ -122,18 +122,18 @@ class Scope:
         return written
 
     def _explain_unknown(self, name: str) -> str:
-        # An extractor or script has the name in a property, between separators or quotes.
+        # A property of an extractor or script names the variable, between separators or quotes.
         pattern = re.compile(rf"""(?:^|[\s,;"']){re.escape(name)}(?:$|[\s,;"'])""")
         others = (
             one for one in self.root.walk() if not (is_scoped(one) or one.kind in ("HTTPSamplerProxy", "Arguments"))
         )
         setter = next((one for one in others if one.has_text(pattern)), None)
         if setter is None:
-            return "nothing that the engine supports sets this variable"
-        return f"the {setter.kind} at line {setter.line} sets this variable, and the engine does not support that"
+            return "no element that the engine supports sets this variable"
+        return f"the {setter.kind} at line {setter.line} sets this variable, but is not supported by the engine"
 
     def list_values(self, column: tuple[str, str]) -> list[str]:
-        """Returns the values in a column of a data set: of a name and a column."""
+        """Returns the values in `column`: the names of a data set and of its column."""
         return next(one.list_values(column[1]) for one in self.data_sets if one.name == column[0])
 
 

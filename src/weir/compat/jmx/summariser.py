@@ -42,7 +42,7 @@ class _Figures:
 
 
 class Summariser:
-    """Adds up the intervals of all thread groups. `began_unix_s` is the time of the first request."""
+    """Adds up the intervals of all thread groups. `began_unix_s`: the Unix time of the first request, in seconds."""
 
     def __init__(self, began_unix_s: float) -> None:
         self._began_unix_s = self._since_unix_s = began_unix_s

@@ -1,4 +1,4 @@
-"""Plain types for the content of a test plan. Each sampler already includes the elements in its scope."""
+"""Plain types for the content of a test plan. Each sampler includes the settings of all elements in its scope."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from weir.compat.jmx.references import Text
 from weir.model.load import Think
 
 NO_TIMEOUT_S = 3600.0
-"""The timeout if a plan sets none. JMeter would wait without limit; this is the engine's longest timeout."""
+"""The timeout if a plan sets none: the engine's maximum. JMeter would wait without limit."""
 
 Role = Literal["main", "setup", "teardown"]
 OnError = Literal["continue", "stop thread"]
@@ -28,7 +28,7 @@ class Assertion:
     """The expected texts. For the comparisons `contains` and `matches`, the texts are regular expressions."""
     is_negated: bool
     any_is_enough: bool
-    """Whether the response must fulfil only one of `texts`, not all."""
+    """Whether one matching text is enough. Otherwise the response must match all `texts`."""
     ignores_status: bool
     """Whether a status of 400 or above can be right."""
 
@@ -40,7 +40,7 @@ class Sampler:
     name: str
     method: str
     origin: str
-    """`http://HOST[:PORT]`, without a port that is the default of the scheme."""
+    """`http://HOST[:PORT]`. The port is missing if it is the scheme's default port."""
     path: Text
     """Path and query, percent-encoded except for placeholders."""
     headers: tuple[tuple[str, Text], ...]
@@ -58,7 +58,7 @@ class Sampler:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """Rows of values for users. Each iteration of a user takes the next row, after the last row the first."""
+    """Rows of values for users. Each iteration of a user takes the next row. The first row follows the last row."""
 
     name: str
     columns: tuple[str, ...]
@@ -95,7 +95,7 @@ class ThreadGroup:
 
 @dataclass(frozen=True, slots=True)
 class ExactPlan:
-    """A test plan for which the engine sends exactly the requests that JMeter sends."""
+    """A test plan that the engine can run: the engine sends exactly JMeter's requests."""
 
     path: Path
     groups: tuple[ThreadGroup, ...]

@@ -15,7 +15,7 @@ from weir.model.errors import UsageError
 
 _LARGEST_BYTES = 64 * 1024 * 1024
 _DEEPEST = 500
-"""Maximum depth of XML elements. JMeter writes four XML levels for each level of a test plan."""
+"""Maximum depth of XML elements. Each level of a test plan has four XML levels."""
 _TYPES = ("string", "int", "long", "bool", "float", "double", "element", "collection")
 _PROPERTIES = frozenset(f"{type_}Prop" for type_ in _TYPES)
 
@@ -31,13 +31,13 @@ class Element:
     children: list["Element"] = field(default_factory=list)
     text: str = ""
     place: tuple[str, ...] = ()
-    """The names of the element's parents in the test plan, from the plan down."""
+    """The names of the element's parents in the test plan, the plan first."""
     below: list["Element"] = field(default_factory=list)
     """The enabled child elements in the test plan."""
 
     @property
     def name(self) -> str:
-        """The name that the author of the test plan gave the element."""
+        """The element's name in the test plan."""
         return self.attributes.get("testname", "")
 
     def find_property(self, name: str) -> "Element | None":
@@ -63,7 +63,7 @@ class Element:
             yield from below.walk()
 
     def has_text(self, pattern: re.Pattern[str]) -> bool:
-        """Returns whether `pattern` matches a part of a property's text, at any level."""
+        """Returns whether `pattern` matches the text of a property, or a part of it, at any level."""
         return any(pattern.search(child.text) or child.has_text(pattern) for child in self.children)
 
 
@@ -92,7 +92,8 @@ def list_arguments(holder: Element | None) -> list[Argument]:
 
 
 def read_tree(path: Path) -> Element:
-    """Returns the enabled part of a .jmx file. Raises UsageError if the file is not a readable test plan without a DTD."""
+    """Returns the enabled part of a .jmx file. Raises UsageError if the file is unreadable, is no test plan or has a
+    DTD."""
     try:
         content = path.read_bytes() if path.stat().st_size <= _LARGEST_BYTES else None
     except OSError as error:

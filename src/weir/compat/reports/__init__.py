@@ -1,4 +1,4 @@
-"""Reads the reports of other tools. Recognises each report in a file from its text, not from the file's name."""
+"""Reads the reports of other tools. Recognises a report by its text, not by the file's name."""
 
 import json
 import math
@@ -42,7 +42,7 @@ class ReportError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """A report in a file. `values` has the report's values if another report may continue this report."""
+    """A report in a file. `values`: the values, if a later report may continue this report."""
 
     line: int
     format: object
@@ -51,7 +51,7 @@ class _Report:
 
 
 def read_report(text: str, name: str) -> list[ReportedResult] | None:
-    """Returns the results in all reports of a file, in their order; None if the file has no report by a known tool.
+    """Returns the results in all reports of a file, in their order; None without a report by a known tool.
 
     With several reports, the name of a result is `name` and the line in which its report begins. Raises ReportError: a
     figure in a known tool's report is missing or is not a number.
@@ -71,7 +71,7 @@ def read_report(text: str, name: str) -> list[ReportedResult] | None:
 
 
 def read_single_report(text: str, name: str) -> ReportedResult:
-    """Returns the only result in a text. Raises ReportError: the text has another number of results."""
+    """Returns the only result in a text. Raises ReportError for no result or several results."""
     results = read_report(text, name)
     if results is None or len(results) != 1:
         raise ReportError(f"found {len(results or ())} reports, expected one")
@@ -79,7 +79,7 @@ def read_single_report(text: str, name: str) -> ReportedResult:
 
 
 def _refuse_interim(lines: list[str]) -> None:
-    """Raises ReportError for a text with interim reports alone."""
+    """Raises ReportError if a text has only interim reports."""
     for number, line in enumerate(map(clean_line, lines), start=1):
         for known in TEXT_FORMATS:
             if any(compile_template(one).match(line) for one in known.interim):
@@ -100,7 +100,7 @@ def _is_interim(report: _Report, later: _Report) -> bool:
 
 
 def _read_all(lines: list[str], name: str) -> Iterator[_Report]:
-    """Yields the reports of all formats. Empties the lines of tables and objects for the formats of text."""
+    """Yields the reports of all formats. Blanks the lines of tables and JSON objects before the formats of text."""
     yield from _read_tables(lines, name)
     yield from _read_xml(lines, name)
     yield from _read_objects(lines, name)
@@ -160,7 +160,7 @@ def _read_objects(lines: list[str], name: str) -> Iterator[_Report]:
     for place, first in enumerate(begins):
         if first < end:
             continue
-        # A file may have a million objects with a line for each.
+        # A file may have a million JSON objects, one a line.
         column = lines[first].index("{")
         others = (begins[later] for later in range(place + 1, len(begins)))
         after = next((other for other in others if lines[other].index("{") <= column), len(lines))
@@ -184,14 +184,14 @@ def _read_objects(lines: list[str], name: str) -> Iterator[_Report]:
 
 
 def _build_result(title: str, values: Values, name: str) -> ReportedResult:
-    """Returns a result from the values of a report. Raises ValueError: a figure is not finite, or is negative."""
+    """Returns a result from the values of a report. Raises ValueError if a figure is not finite or is negative."""
     tool = title.partition(" (")[0]
     known: Values = {"tool": tool} | {key: value for key, value in values.items() if key in _FIELDS}
     quantiles = known.get("quantiles_s", {}).items()
-    # Without enough samples, a tool prints NaN as a percentile.
+    # Without enough samples, some tools print NaN as a percentile.
     known["quantiles_s"] = {at: figure for at, figure in quantiles if at < 1 and not math.isnan(figure.value)}
     if values.get("answered", known.get("requests")) == 0:
-        # Without a response, a tool prints zeros, NaN, or the largest number as times.
+        # Without a response, some tools print zeros, NaN, or the largest number as times.
         known = {key: value for key, value in known.items() if key not in (*_TIMES, "quantiles_s")}
     times = {**{words: known.get(key) for key, words in _TIMES.items()}, "duration": known.get("duration_s")}
     times |= {"throughput": known.get("throughput_rps")}

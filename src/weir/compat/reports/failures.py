@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 _KINDS = {
-    # The order matters: a timeout of a dial is a failed connection.
+    # The order matters: `dial` with a timeout is a failed connection.
     "connect": r"refused|\bdial\b|unreachable|no route|lookup|UnknownHost|ConnectException|ConnectTimeout|failed to connect|TLS|SSL",
     "timeout": r"time[d ]? ?-?out|deadline",
     "reset": r"\breset\b|EOF|closed|broken pipe|aborted|NoHttpResponse|incomplete|disconnect|connection error",

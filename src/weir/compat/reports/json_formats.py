@@ -12,7 +12,7 @@ from weir.compat.reports.values import is_largest, read_number
 from weir.model.reported_result import Figure
 
 K6_FAILURES = "weir_failures_"
-"""Prefix of the failure counters in weir's scripts for k6. k6 itself does not count failures by kind."""
+"""Prefix of the failure counters in weir's scripts for k6, because k6 does not count failures by kind."""
 MS, US, NS = 1e-3, 1e-6, 1e-9
 
 
@@ -22,7 +22,7 @@ class JsonFormat:
 
     title: str
     marks: tuple[str, ...]
-    """Paths that only this tool's report has. A path is a list of keys, separated by `/`."""
+    """Paths that exist only in this tool's report. A path is a list of keys, separated by `/`."""
     counts: Mapping[str, str] = field(default_factory=dict)
     """The path of each whole number. A count may be missing."""
     figures: Mapping[str, tuple[str, float]] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class JsonFormat:
     """Names of the counts and figures that a report must have."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     finish: Callable[[Values, Any], Values] = lambda values, report: values
-    """Computes the other figures from the values and the report."""
+    """Computes further values from `values` and the report."""
 
     def matches(self, report: Any) -> bool:
         return all(find(report, path) is not None for path in self.marks)
@@ -54,14 +54,14 @@ class JsonFormat:
 
 
 def find(report: Any, path: str) -> Any:
-    """Returns the value at a path; None if the report lacks it."""
+    """Returns the value at a path; None if the report lacks the path."""
     for key in path.split("/"):
         report = report.get(key) if isinstance(report, dict) else None
     return report
 
 
 def read_figure(value: Any, unit: float, path: str) -> Figure | None:
-    """Returns a JSON number as a figure. Gatling also writes numbers as texts, and `-` without a value."""
+    """Returns a JSON number as a figure. Gatling also writes numbers as texts, and `-` for no value."""
     if value is None or value == "-":
         return None
     if isinstance(value, str):
@@ -90,7 +90,7 @@ def _counts(report: Any, path: str) -> dict[str, int]:
 
 
 def _finish_oha(values: Values, report: Any) -> Values:
-    """oha counts requests in flight at the end as failures, but `errors` omits these."""
+    """Corrects the failures: oha's counts include requests in flight at the end, but `errors` leaves them out."""
     statuses, failures = _counts(report, "statusCodeDistribution"), _counts(report, "errorDistribution")
     failed, answered = sum(failures.values()), sum(statuses.values())
     return values | {
@@ -119,7 +119,7 @@ OHA_JSON = JsonFormat(
 
 
 def _finish_k6(values: Values, report: Any) -> Values:
-    """The users are the maximum number of virtual users. Not all of them wait for a response."""
+    """Takes the maximum number of virtual users as the users. Not all of them wait for a response."""
     # Only the data of `handleSummary` has the values in an object `values`. k6 leaves out metrics without a sample.
     metrics = {name: metric.get("values", metric) for name, metric in report["metrics"].items()}
     times, requests = metrics.get("http_req_duration", {}), metrics.get("http_reqs", {"rate": 0, "count": 0})
@@ -187,7 +187,7 @@ VEGETA_JSON = JsonFormat(
 
 
 def _finish_bombardier(values: Values, report: Any) -> Values:
-    """`rps` is a mean of samples, and so weir divides the number of requests by the time."""
+    """Divides the number of requests by the time, because `rps` is a mean of samples."""
     result = report["result"]
     requests = sum(int(result[key]) for key in ("req1xx", "req2xx", "req3xx", "req4xx", "req5xx", "others"))
     percentiles = find(result, "latency/percentiles") or {}
@@ -215,7 +215,7 @@ BOMBARDIER_JSON = JsonFormat(
 
 
 def _finish_autocannon(values: Values, report: Any) -> Values:
-    """autocannon rounds times down to whole milliseconds. `requests` has means of samples."""
+    """Accounts for rounding: autocannon rounds times down to whole milliseconds. `requests` has means of samples."""
     steps = ((key[1:].replace("_", "."), at) for key, at in report["latency"].items() if key[1:2].isdigit())
     quantiles = _quantiles(((float(percent), at) for percent, at in steps), MS)
     codes = {code: int(one["count"]) for code, one in report.get("statusCodeStats", {}).items()}
@@ -244,7 +244,7 @@ AUTOCANNON_JSON = JsonFormat(
 
 
 def _finish_fortio(values: Values, report: Any) -> Values:
-    """A percentile is exact only within the class of the histogram that holds it."""
+    """Widens the percentiles: each is exact only within its class of the histogram."""
     classes = [(one["Percent"], one["Start"], one["End"]) for one in find(report, "DurationHistogram/Data") or ()]
     quantiles = {}
     for step in find(report, "DurationHistogram/Percentiles") or ():
@@ -293,7 +293,7 @@ SIEGE_JSON = JsonFormat(
 
 
 def _finish_gatling(values: Values, report: Any) -> Values:
-    """Gatling rounds times to whole milliseconds. The file does not name its percentiles, so weir does not read them."""
+    """Accounts for rounding to whole milliseconds. weir reads no percentiles, because the file does not name them."""
     return widen_times(values, MS)
 
 
@@ -324,7 +324,7 @@ GATLING_JSON = JsonFormat(
 
 
 def _finish_artillery(values: Values, report: Any) -> Values:
-    """The times have classes of 1 %. The keys hold dots."""
+    """Widens the times, because artillery sorts times into classes of 1 %. The keys of the report contain dots."""
     counters, times = report["aggregate"]["counters"], report["aggregate"]["summaries"].get("http.response_time", {})
     codes = {name.rpartition(".")[2]: often for name, often in counters.items() if name.startswith("http.codes.")}
     requests = counters["http.requests"]

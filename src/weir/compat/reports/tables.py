@@ -20,14 +20,14 @@ from weir.model.reported_result import Figure, ReportedResult
 _QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
 _JMETER_PERCENTS = {"Median": 0.5, "90% Line": 0.9, "95% Line": 0.95, "99% Line": 0.99}
 _TRANSACTION = "Number of samples in transaction"
-"""The response message of a transaction controller: the sample spans other samples of the same thread."""
+"""The response message of a transaction controller. Such a sample contains other samples of the same thread."""
 
 Row = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """A table with a header. `read` reads the rows; the arguments are the rows and a name for the load."""
+    """A table with a header. `read` gets the rows and the load's name, and returns the results."""
 
     title: str
     columns: frozenset[str]
@@ -35,7 +35,7 @@ class TableFormat:
 
 
 class _Samples:
-    """The samples of a JTL file. There may be a million of them."""
+    """The samples of a JTL file. A file may have a million samples."""
 
     def __init__(self) -> None:
         self.began, self.took = array("q"), array("q")
@@ -60,7 +60,7 @@ class _Samples:
         self.received = None if received is None or self.received is None else self.received + int(received)
 
     def summarize(self, name: str) -> ReportedResult:
-        """Returns the samples as one load. Derives users, ramp and loops from the names of threads."""
+        """Returns the samples as one load. Derives users, ramp and loops from thread names."""
         began, took = self.began, self.took
         rounding_s = self.resolution_ms / 1000
         lasted_s = (max(map(add, began, took)) - min(began)) / 1000
@@ -112,7 +112,7 @@ def _read_samples(rows: Iterable[Mapping[str, str]], name: str) -> list[Reported
     samples, transactions = _Samples(), _Samples()
     for row in rows:
         (transactions if row.get("responseMessage", "").startswith(_TRANSACTION) else samples).add(row)
-    # A plan may hide the samples inside its transactions.
+    # Some plans hide the samples inside transactions.
     samples = samples if samples.began else transactions
     if not samples.began:
         raise ValueError("without samples")
@@ -153,7 +153,7 @@ def read_xml(text: str, name: str) -> list[ReportedResult]:
 
 
 def _read_jmeter_report(rows: Iterator[Row], name: str) -> list[ReportedResult]:
-    """Returns a result for each label, or only the total if the table has no labels."""
+    """Returns a result for each label. Returns only the total if the table has no labels."""
     every = list(rows)
     labels = [row for row in every if row["Label"] != "TOTAL"]
     return [_jmeter_row(row, name if len(labels) == 1 else f"{name}: {row['Label']}") for row in (labels or every)]
@@ -178,7 +178,7 @@ def _jmeter_row(row: Row, name: str) -> ReportedResult:
 
 
 def _jmeter_rate(text: str) -> Figure:
-    """Reads a rate such as `75.8`, or `1.5/min` as JMeter's window shows."""
+    """Reads a rate such as `75.8`. Also reads `1.5/min`, the form in JMeter's window."""
     number, _, unit = text.partition("/")
     units = {"": 1.0, "sec": 1.0, "min": 1 / 60, "hour": 1 / 3600}
     if unit not in units:
@@ -258,11 +258,11 @@ TABLE_FORMATS = (
     ),
 )
 _HINTS = ("timeStamp", "# Samples", "Request Count")
-"""Each header has one of these texts."""
+"""Texts in the headers of the tables: each header has one of them."""
 
 
 def find_table(line: str) -> tuple[TableFormat, list[str], str] | None:
-    """Returns the format, the columns and the delimiter of the table that has this header; None for another line."""
+    """Returns the format, the columns and the delimiter of a table from its header; None if `line` is no header."""
     if not any(hint in line for hint in _HINTS):
         return None
     for delimiter in ",;\t|":
@@ -274,7 +274,7 @@ def find_table(line: str) -> tuple[TableFormat, list[str], str] | None:
 
 
 class TableRows:
-    """The rows below a header, up to the first line that is no row of the table. `end` is the number of read lines."""
+    """The rows below a header, up to the first line that is no row. `end`: the number of lines read."""
 
     def __init__(self, lines: Iterable[str], columns: list[str], delimiter: str) -> None:
         self._reader = csv.reader(lines, delimiter=delimiter)

@@ -20,7 +20,7 @@ Values = dict[str, Any]
 _UNITS = "|".join(sorted(map(re.escape, TIME_UNITS), key=len, reverse=True))
 _PLACEHOLDER = re.compile(r"\{(\w+)(?::(\w+))?\}")
 _SPACED = {"time": _UNITS, "ms": _UNITS, "whole_ms": _UNITS, "size": "[kmgtp]?i?b(?:ytes)?|bytes"}
-"""Patterns of the units that may follow the value after a space."""
+"""Patterns of the units that may follow a value after a space, by kind of value."""
 _LEVEL = "INFO|WARN(?:ING)?|ERROR|DEBUG|TRACE|NOTICE"
 _PREFIX = re.compile(
     r"\s*(?:"
@@ -39,7 +39,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def strip_prefix(line: str) -> str:
-    """Returns a line without the marks of a log, of Markdown and of a terminal in front of its text."""
+    """Returns a line without the marks at its start: marks of a log, of Markdown or of a terminal."""
     line = _ESCAPES.sub("", line)
     while match := _PREFIX.match(line):
         line = line[match.end() :]
@@ -47,13 +47,13 @@ def strip_prefix(line: str) -> str:
 
 
 def clean_line(line: str) -> str:
-    """Returns a line without prefix and without units in parentheses, with spaces in place of a table's borders."""
+    """Returns a line without its prefix and without units in parentheses. Replaces table borders by spaces."""
     return re.sub(r"[|│┃`]|\*\*|\s\((?:ms|rps)\)", "  ", strip_prefix(line)).strip()
 
 
 @lru_cache(maxsize=1024)
 def compile_template(template: str) -> re.Pattern[str]:
-    """Returns the pattern for the beginning of a line. The groups have the names of the placeholders."""
+    """Returns a pattern for the beginning of a line. The pattern's groups have the names of the placeholders."""
     pattern, end = "", 0
     for match in _PLACEHOLDER.finditer(template):
         pattern += _escape(template[end : match.start()])
@@ -74,7 +74,7 @@ def _escape(text: str) -> str:
 
 
 def describe_template(template: str) -> str:
-    """Returns a template as a text for users: each placeholder is an ellipsis."""
+    """Returns a template as a text for users, with an ellipsis for each placeholder."""
     return re.sub(r"…[\s…]*…", "…", _PLACEHOLDER.sub("…", template))
 
 
@@ -84,33 +84,33 @@ class TextFormat:
 
     title: str
     starts: tuple[str, ...]
-    """The lines that may begin a report, in the printed order. An earlier line after a later one begins a new report.
-    The report may lack all but one of these lines."""
+    """Lines that begin a report, in the printed order. If an earlier line follows a later one, a new report begins. A
+    report needs only one of these lines."""
     lines: tuple[str, ...]
     """The lines that a report must have."""
     marks: tuple[str, ...] = ()
     """Lines that only this tool prints. A text without all of these lines is not a report by this tool."""
     excludes: tuple[str, ...] = ()
-    """Lines that only other tools print."""
+    """Lines that only other tools print. A text with such a line is not a report by this tool."""
     optional: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
-    """Lines of a list: of quantiles (`percent`, `quantile_s`), of statuses (`status`, `responses`), of failures
-    (`failures`, `message`), or of any other values."""
+    """Lines of a list, such as quantiles (`percent`, `quantile_s`), statuses (`status`, `responses`) or failures
+    (`failures`, `message`)."""
     ends: tuple[str, ...] = ()
-    """Lines after which nothing belongs to the report."""
+    """Lines that end a report."""
     interim: tuple[str, ...] = ()
-    """Lines of interim reports. A text with these lines lacks the report at the end."""
+    """Lines of interim reports. A text with these lines needs another report at the end."""
     prepare: Callable[[Sequence[str]], Sequence[str]] = lambda lines: lines
-    """Changes the lines before the templates read them."""
+    """Changes the lines before weir matches the templates."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Values that hold for each report by the tool."""
+    """Values that every report of this tool has."""
     finish: Callable[[Values], Values] = lambda values: values
-    """Computes the figures that are not printed as such."""
+    """Computes further values from the printed ones."""
     is_interim: Callable[[Values, Values], bool] = lambda values, later: False
-    """Returns whether a report (`values`) is only an interim report of the load of the next report (`later`)."""
+    """Returns whether a report (`values`) is an interim report of the load that the next report (`later`) describes."""
 
     def read(self, lines: Sequence[str]) -> Values:
-        """Returns the values in a report's lines. Raises ValueError: a line is missing, or a value is not readable."""
+        """Returns the values in a report's lines. Raises ValueError if a line is missing or a value is unreadable."""
         values: Values = dict(self.fixed)
         lines = self.prepare(lines)
         for template in (*self.lines, *self.optional):
@@ -125,7 +125,7 @@ class TextFormat:
 
 
 def find_values(template: str, lines: Iterable[str]) -> Iterator[Values]:
-    """Yields the values of each line that matches a template. Raises ValueError: a value is not readable."""
+    """Yields the values of each line that matches a template. Raises ValueError if a value is unreadable."""
     kinds = {match[1]: match[2] or "count" for match in _PLACEHOLDER.finditer(template)}
     pattern = compile_template(template)
     for line in lines:
@@ -139,7 +139,7 @@ def find_values(template: str, lines: Iterable[str]) -> Iterator[Values]:
 def _add_item(values: Values, found: Values) -> None:
     match found:
         case {"percent": quantile, "quantile_s": time_s}:
-            # bombardier and wrk2 print a second list, of other times, after the first.
+            # bombardier and wrk2 print a second list, with other times, after the first list.
             values.setdefault("quantiles_s", {}).setdefault(quantile, time_s)
         case {"status": status, "responses": responses}:
             values.setdefault("statuses", {}).setdefault(str(status), responses)
@@ -153,7 +153,7 @@ def _add_item(values: Values, found: Values) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The lines `first` to `end` (exclusive) of a file: a report in a format."""
+    """A report in a format: the lines from `first` to `end` (exclusive) of a file."""
 
     first: int
     end: int
@@ -161,7 +161,7 @@ class Block:
 
 
 def find_blocks(lines: Sequence[str], formats: Sequence[TextFormat]) -> list[Block]:
-    """Returns the reports in cleaned lines, in their order."""
+    """Returns the reports in cleaned lines, in order."""
     starts = sorted({start for format_ in formats for start in format_.starts}, key=len, reverse=True)
     any_start = re.compile("|".join(re.sub(r"\?P<\w+>", "?:", compile_template(one).pattern) for one in starts), re.I)
     candidates = [number for number, line in enumerate(lines) if any_start.match(line)]

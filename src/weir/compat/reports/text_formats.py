@@ -11,22 +11,22 @@ from weir.compat.reports.values import read_count, read_number, read_time, read_
 from weir.model.reported_result import Figure
 
 OHA_UNANSWERED = "aborted due to deadline"
-"""oha's failure for a request in flight at the end. oha counts these requests, but the server did not fail."""
+"""oha's message for a request in flight at the end. oha counts a failure, but the server did not fail."""
 
 
 def widen(figure: Figure, rounding: float = 0.0, share: float = 0.0) -> Figure:
-    """Returns a figure whose rounding is at least `rounding`, and at least a share of its value."""
+    """Returns a figure with a rounding of at least `rounding`, and of at least `share` of the value."""
     return Figure(figure.value, max(figure.rounding, rounding, share * abs(figure.value)))
 
 
 def widen_times(values: Values, rounding: float) -> Values:
-    """Returns `values` with a wider rounding for mean, deviation, minimum and maximum."""
+    """Returns `values` with a rounding of at least `rounding` for mean, deviation, minimum and maximum."""
     times = [name for name in ("mean_s", "stdev_s", "min_s", "max_s") if name in values]
     return values | {name: widen(values[name], rounding) for name in times}
 
 
 def divide(count: float, duration_s: Figure, uncertain: float = 0.0) -> Figure | None:
-    """Returns a rate. Its lowest value is that of `uncertain` fewer requests in the longest time."""
+    """Returns a rate. The lowest possible rate has `uncertain` fewer requests and the longest possible time."""
     if duration_s.low <= 0:
         return None
     low, high = (count - uncertain) / duration_s.high, count / duration_s.low
@@ -34,7 +34,7 @@ def divide(count: float, duration_s: Figure, uncertain: float = 0.0) -> Figure |
 
 
 def _widen_quantiles(values: Values) -> Values:
-    """Tolerates 1 %: the tool sorts times into classes of this width."""
+    """Accepts an error of 1 % in quantiles, because the tool sorts times into classes of this width."""
     quantiles = values.get("quantiles_s", {}).items()
     return values | {"quantiles_s": {quantile: widen(at, share=0.01) for quantile, at in quantiles}}
 
@@ -44,16 +44,16 @@ def _some(counts: dict[str, int]) -> dict[str, int]:
 
 
 def _finish_wrk(values: Values) -> Values:
-    """Each connection is a user in a closed loop. wrk's timeouts are late responses: `requests` includes timeouts, but
-    the latencies do not. wrk2 makes an open load, and so its connections do not limit its requests."""
+    """Adjusts wrk's counts. Each connection is a user in a closed loop. wrk's timeouts are late responses: `requests`
+    includes them, but the latencies do not. wrk2 makes an open load, so connections do not limit its requests."""
     wrong, late, read, write = (values.get(key, 0) for key in ("wrong", "late", "read", "write"))
     errors = {"connect": values.get("connect", 0), "reset": read + write, "timeout": late, "check": wrong}
     values |= {"failed": min(values["requests"], wrong + late), "errors": _some(errors)}
     if values["max_s"].value == 0:
-        # A script with a pipeline may leave wrk without a sample.
+        # A script that sends several requests at once may leave wrk without a sample.
         values["answered"] = 0
     if values.keys() & {"histogram", "calibration"}:
-        # The exact Max may be below a percentile, because wrk2 rounds percentiles up to a bucket of its histogram.
+        # wrk2 rounds percentiles up to a bucket of its histogram, so a percentile may exceed the exact Max.
         values |= {"tool": "wrk2", "users": None, "max_s": values.get("quantiles_s", {}).get(1.0, values["max_s"])}
     return values
 
@@ -98,7 +98,7 @@ HEY = TextFormat(
     "hey",
     starts=("Summary:", "Total: {_:time}", "Slowest: {_:time}"),
     marks=("Slowest:", "Fastest:"),
-    # oha, ghz and etcd's benchmark print a similar summary.
+    # oha, ghz and etcd's benchmark print similar summaries.
     excludes=("Success rate:", "Count:", "Stddev:"),
     lines=(
         "Total: {duration_s:time}",
@@ -120,7 +120,7 @@ OHA = replace(HEY, title="oha", starts=("Summary:", "Success rate:"), marks=("Su
 
 
 def _finish_ab(values: Values) -> Values:
-    """ab does not count a wrong status as a failure, and counts a failed connection as an exception and as a receive."""
+    """Corrects ab's failures: ab omits wrong statuses, and counts a failed connection twice (Exceptions, Receive)."""
     failed, wrong = values["failed"], values.get("wrong", 0)
     receive, exceptions = values.get("receive", failed), values.get("exceptions", 0)
     errors = {
@@ -155,8 +155,8 @@ AB = TextFormat(
 
 
 def _finish_h2load(values: Values) -> Values:
-    """Finds columns by name, because they differ between versions. If the load ends by time, the rate covers only the
-    main duration, without the time in which clients stop."""
+    """Finds columns by name, because versions have different columns. In a timed load, the rate covers only the main
+    duration, not the time in which clients stop."""
     errored, late = values["errored"], values.get("late", 0)
     names = re.split(r"\s{2,}", values.pop("columns"))
     columns = dict(zip(names, map(read_time, values.pop("times").split()[:-1]), strict=False))
@@ -168,7 +168,7 @@ def _finish_h2load(values: Values) -> Values:
         "answered": values["requests"] - errored,
         **{fields[name]: at for name, at in columns.items() if name in fields},
         "quantiles_s": {quantiles[name]: at for name, at in columns.items() if name in quantiles},
-        # A failure with a response has an error status.
+        # A response with an error status is a failure too.
         "errors": _some({"timeout": late, "reset": errored - late, "check": values["failed"] - errored}),
     }
 
@@ -195,7 +195,7 @@ _K6_NAMES = {"avg": "mean_s", "min": "min_s", "max": "max_s"}
 
 
 def _finish_k6(values: Values) -> Values:
-    """The users are the maximum number of virtual users. Not all of them wait for a response."""
+    """Takes the maximum number of virtual users as the users. Not all of them wait for a response."""
     times = {name: read_time(text) for name, text in re.findall(r"(\w+(?:\([\d.]+\))?)=(\S+)", values.pop("times"))}
     quantiles = {float(name[2:-1]) / 100: at for name, at in times.items() if name.startswith("p(")}
     quantiles |= {0.5: times["med"]} if "med" in times else {}
@@ -258,8 +258,8 @@ VEGETA = TextFormat(
 
 
 def _finish_bombardier(values: Values) -> Values:
-    """`Reqs/sec` is a mean of samples. The throughput is the number of requests divided by the time: at the end of the
-    time, a request of each connection may be in flight."""
+    """Divides the number of requests by the time, because `Reqs/sec` is a mean of samples. At the end, each connection
+    may have a request in flight."""
     requests = sum(values.pop(f"class_{number}") for number in range(1, 6)) + values["others"]
     users, duration_s = values.get("users"), values.pop("requested_s", None)
     rate = divide(requests, Figure(duration_s.value), min(requests, users)) if duration_s and users else None
@@ -286,8 +286,8 @@ BOMBARDIER = TextFormat(
 
 
 def _finish_autocannon(values: Values) -> Values:
-    """`Req/Sec` is a mean of samples. The throughput is the number of requests divided by the time. autocannon rounds
-    times down to whole milliseconds, and prints thousands of requests as `2k`."""
+    """Divides the number of requests by the time, because `Req/Sec` is a mean of samples. autocannon rounds times down
+    to whole milliseconds, and prints thousands of requests as `2k`."""
     columns = re.findall(r"[\d.]+%|Avg|Stdev|Max", values.pop("columns"))
     cells = re.findall(r"[\d.,]+(?: ?(?:ms|s)\b)?", values.pop("times"))
     times = dict(zip(columns, map(read_whole_ms, cells), strict=True))
@@ -332,7 +332,7 @@ SIEGE = TextFormat(
         "Longest transaction: {max_s:time}",
         "Shortest transaction: {min_s:time}",
     ),
-    # siege measures in hundredths of a second. `Transactions` are the requests without the failed ones.
+    # siege measures in hundredths of a second. `Transactions` leaves out failed requests.
     finish=lambda values: widen_times(values, 0.01),
 )
 
@@ -371,7 +371,7 @@ GATLING = TextFormat(
 
 
 def _name_artillery_rows(lines: Sequence[str]) -> list[str]:
-    """Puts the name of a metric before each of the metric's rows."""
+    """Returns lines with the metric's name before each row of that metric."""
     named, metric = [], ""
     for line in lines:
         is_row = re.match(r"(?:min|max|mean|median|p\d+):", line)
@@ -390,7 +390,7 @@ ARTILLERY = TextFormat(
     "Artillery",
     starts=("Summary report @",),
     marks=("http.{_:text}",),
-    # Reports of a period. The rate in the summary is a mean of theirs.
+    # Interim reports. The rate in the summary is the mean of their rates.
     ends=("Metrics for period to:", "Report @", "Report for the previous", "Phase {_:text}"),
     interim=("Metrics for period to:", "Report @", "Report for the previous"),
     prepare=_name_artillery_rows,
@@ -439,7 +439,7 @@ DRILL = TextFormat(
 
 
 def _join_percentiles(lines: Sequence[str]) -> list[str]:
-    """Puts plow's line of percentiles behind the line with their names."""
+    """Returns lines with plow's percentiles behind their names, in one line."""
     return [f"{line} = {after}" if line.startswith("P50 ") else line for line, after in pairwise([*lines, ""])]
 
 
@@ -467,7 +467,7 @@ PLOW = TextFormat(
 
 
 def _finish_locust(values: Values) -> Values:
-    """Locust rounds percentiles to two digits. The second row `Aggregated` has the percentiles."""
+    """Takes the percentiles from the second row `Aggregated`. Locust rounds percentiles to two digits."""
     names, cells = values.pop("names", "").split(), values.pop("cells", [""])[-1].split()
     quantiles = {}
     if names and "(" not in cells[1]:
@@ -501,7 +501,7 @@ SUMMARISER = TextFormat(
     ),
     optional=("summary + {added} in ", "summary + {_:text} Started: {users} "),
     interim=("summary + {_} in ",),
-    # Each line `summary =` has all requests since the start.
+    # Each line `summary =` covers all requests since the start.
     is_interim=lambda one, later: one["requests"] + later.get("added", 0) == later["requests"],
 )
 

@@ -1,5 +1,5 @@
-"""Reads the values that load tools print: numbers, counts, times and sizes, in the units of all tools. Each function
-raises ValueError, with the found text and the expected form, for any other text."""
+"""Reads the values that load tools print: numbers, counts, times and sizes, in the units of all tools. For any other
+text, each function raises ValueError with the found text and the expected form."""
 
 import math
 import re
@@ -20,7 +20,7 @@ _NUMBER = r"[-+]?(?:\d[\d.,]*(?:e[-+]?\d+)?|inf(?:inity)?|nan)"
 _TIME_PART = re.compile(rf"({_NUMBER})\s*([a-zµμ]*)\.?,?\s*", re.IGNORECASE)
 _SCALED = re.compile(rf"({_NUMBER})\s*([kmgtp]?)(i?)(?:b|bytes)?", re.IGNORECASE)
 _LARGEST = (2.0**53 - 1, 2.0**63 - 1, 2.0**64 - 1)
-"""Numbers with which JavaScript, Java and others begin a search for the smallest value."""
+"""The largest numbers in JavaScript, Java and other languages: a tool starts its search for the minimum there."""
 _CLOCK = re.compile(r"(\d+):(\d\d)(?::(\d\d))?")
 
 
@@ -39,7 +39,7 @@ def read_number(text: str, unit: float = 1.0) -> Figure:
 
 
 def is_largest(value: float) -> bool:
-    """Returns whether a value is the largest number of a language: a tool without a sample prints it as the minimum."""
+    """Returns whether a value is the largest number of a language, which some tools print as an empty minimum."""
     return value in _LARGEST
 
 
@@ -65,7 +65,7 @@ def read_time(text: str) -> Figure:
         if match.start() != end or unit is None:
             break
         part = read_number(match[1].rstrip(","), unit)
-        # Go prints the smallest unit with all decimals. The larger units are exact.
+        # Go prints decimals only for the smallest unit.
         value_s, rounding_s, end = value_s + part.value, part.rounding, match.end()
     if not text or end != len(text):
         raise ValueError(f"found {text!r}, expected a time such as 12.3ms or 10 sec")
@@ -77,7 +77,7 @@ def _read_in(unit: float) -> Callable[[str], Figure]:
 
 
 def read_whole_ms(text: str) -> Figure:
-    """Reads whole milliseconds. Some tools round them down, others to the nearest."""
+    """Reads whole milliseconds. Accepts either rounding, because some tools round down and others to the nearest."""
     return Figure(_read_in(1e-3)(text).value, 0.001)
 
 
@@ -104,4 +104,4 @@ READERS: dict[str, Callable[[str], object]] = {
     "size": read_size,
     "text": str,
 }
-"""The readers of values by kind. `ms`: a time without a unit is in milliseconds. `scaled`: a count such as `575k`."""
+"""The readers of values by kind. `ms` reads milliseconds, and `scaled` reads a count such as `575k`."""
