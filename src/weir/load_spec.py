@@ -99,7 +99,7 @@ class LoadSpec:
     ramp_s: float | None = _setting(
         None, "--ramp", "With --users N: start the users one by one over this time.", **_TIME, key="load.ramp_s",
         key_help="With `matrix.users`: weir starts the users one by one over this time.",
-        label="ramp of the users", placeholder="20s",
+        label="gradual start of the users", placeholder="20s",
     )  # fmt: skip
     rate_rps: Profile | None = _setting(
         None, "-R/--rate",
@@ -133,7 +133,7 @@ class LoadSpec:
 
     duration_s: float | None = _setting(
         None, "-d/--duration",
-        "Length of the load. Default: 10s, or the profile's length; up to 1h with -n, --loops or --until-failure.",
+        "Length of the load. Default: 10s, or the profile's length. With -n, --loops or --until-failure: at most 1h.",
         **_TIME, key="load.duration_s", label="Duration", placeholder="10s",
         key_help="Length of a trial's measured load. If another condition can end the load: the maximum length.",
     )  # fmt: skip

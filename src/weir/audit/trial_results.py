@@ -35,11 +35,12 @@ def build_reported_results(
 ) -> tuple[ReportedResult, ...]:
     """Returns three results: the response times with all counts, the service times, and the CPU time.
 
-    `summary` covers the whole load, because a response may arrive in a later part than its request. `cpus`: number of
-    CPUs that the stack may use; a quota may give a fraction; None: unknown. `used_s`: seconds during which weir measured
-    the stack's `resources`; None: the whole load. `reported`: the report of another generator, which replaces the first
-    two results. `tool`: the program whose figures `summary` contains. `pipeline`: maximum number of requests in
-    flight on a connection.
+    - `summary`: figures of the whole load, and not of its measured part. A response may arrive after that part.
+    - `cpus`: number of CPUs that the stack may use, a fraction with a quota. None: unknown.
+    - `used_s`: seconds during which weir measured the stack's `resources`. None: the whole load.
+    - `reported`: the report of another generator. If given, it takes the place of response times and service times.
+    - `tool`: the program whose figures `summary` contains.
+    - `pipeline`: maximum number of requests in flight on a connection.
     """
     asked: dict[str, Any] = {"users": None, "ramp_s": 0.0, "think_s": Figure(0.0), "loops": None}
     if isinstance(load, ClosedLoad):

@@ -45,9 +45,9 @@ AnyAnswer = Annotated[bool, Option("--any-answer", help="Compare even if respons
 # --- The run
 
 Warmup = Annotated[str | None, Option(
-    "--warmup", metavar="TIME", help="Warm-up of each trial. Default: until steady, but 1 s to 10 s.")]
+    "--warmup", metavar="TIME", help="Warm-up of each trial. Default: until steady, at least 1 s and at most 10 s.")]
 Precision = Annotated[str, Option(
-    "--precision", metavar="PERCENT", help="End when the ratio of the sides is known to ± this share.")]
+    "--precision", metavar="PERCENT", help="End when the confidence interval of the ratio is within ± this percentage.")]
 Budget = Annotated[str | None, Option(
     "--budget", metavar="TIME", help="Maximum time of all trials together. Default: 1m for each server.")]
 Out = Annotated[Path | None, Option("--out", metavar="DIR", help="New folder for the run. Default: runs/compare-N.")]

@@ -22,7 +22,7 @@ _FILES = ("jmx", *converters.RECORDS)
 """File formats. For all other tools, weir reads command lines."""
 _ALIASES = {"jmeter": "jmx"}
 _OURS = ("--study", "--command")
-"""Flags of `weir convert` that may also follow the name of a file format, because no format has these flags."""
+"""Flags of `weir convert` itself. They may stand before or after a format's name, because no format has such flags."""
 _SCENARIO_FILE = "scenario.toml"
 
 
@@ -40,7 +40,9 @@ def convert(
             help="har, openapi, postman or jmx, and a file. Or wrk, wrk2, hey or ab, and the tool's arguments.",
         ),
     ],
-    study: Annotated[bool, Option("--study", help="Print a study, even if users send several requests.")] = False,
+    study: Annotated[
+        bool, Option("--study", help="Always print a study. Default: a scenario if users send several requests.")
+    ] = False,
     command: Annotated[bool, Option("--command", help="Print only the command line of weir load.")] = False,
     out: Annotated[
         str | None, Option("-o", "--out", metavar="FILE", help="Write to this new file instead of standard output.")
@@ -94,7 +96,7 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
             # A backslash at the end of a line continues the line in a shell, but not in shlex.
             words = shlex.split(words[0].replace("\\\n", " "))
         except ValueError as error:
-            raise UsageError(f"TOOL: found {words[0]!r}, expected a command line: {error}") from None
+            raise UsageError(f"TOOL: cannot read the command line {words[0]!r}: {error}") from None
     name, known = Path(words[0]).name, ", ".join(converters.TOOLS)
     for runner, suffix, run in (("k6", ".js", "k6 run"), ("locust", ".py", "locust -f")):
         if name == runner or name.endswith(suffix):

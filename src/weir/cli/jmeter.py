@@ -21,7 +21,7 @@ def jmeter(
         bool,
         Option(
             "--engine",
-            help="Send the requests with weir's engine, many times faster. Exit with 2 if weir cannot do so exactly.",
+            help="Run the plan on weir's engine, which sends more requests. Exit with 2 if weir cannot run the plan exactly.",
         ),
     ] = False,
     out: options.KeepLoad = None,

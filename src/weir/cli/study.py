@@ -27,7 +27,7 @@ from weir.toml_file import list_data_files
 app = typer.Typer(help="List and check studies, and print the JSON Schema of study files.", no_args_is_help=True)
 _ASSUMED_CV = 0.05
 _AIM = 1.05
-"""The throughput ratio for which `check` prints the necessary number of blocks."""
+"""`check` prints the number of blocks that detect this throughput ratio."""
 _HUGE = 100
 """The highest factor that `check` prints. Even a short trial shows a larger difference."""
 _MOST_CELLS = 60
@@ -209,7 +209,7 @@ def _describe_detection(detection: dict[str, Any], blocks: int, basis: str) -> l
     if not comparisons:
         return ["The study compares nothing: each point has only one stack."]
     if blocks < 2:
-        return ["One block gives no interval: no difference can be detected."]
+        return ["One block gives no confidence interval, so weir cannot detect a difference."]
     if ratio is None or ratio > _HUGE:
         difference = f"no difference below a factor of {_HUGE}"
     elif ratio < 2:

@@ -29,7 +29,8 @@ Output = tuple[int, Literal["line", "end"], Any]
 """The number of an engine, and a line of its output, or its end with exit status and standard error."""
 
 _WAITING_LINES = 8192
-"""Maximum number of lines that wait for a poll. With more lines, the engine waits and skips intervals."""
+"""Maximum number of output lines that the agent keeps until the next poll. Then the engine blocks, and intervals are
+missing."""
 LINES_AT_A_TIME = 512
 HELD_S = 0.5
 """Maximum time for which the agent collects lines before a reply. Each reply costs weir and the agent milliseconds of

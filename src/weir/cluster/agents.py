@@ -38,7 +38,7 @@ _PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
 """Prefixes of lines that the agent may delay by some tenths of a second."""
 _LOOK_EVERY_S = 0.25
 _STOOD_STILL_S = 1.0
-"""Maximum time between two checks for silent agents. After a longer time, the checking thread probably paused."""
+"""If more time passes between two checks for silent agents, the checking thread itself was probably paused."""
 _BEGUN_WITHIN_S = 60.0
 _READINGS = 40
 

@@ -24,7 +24,13 @@ _TABLE = ToolFlags(
     flags=(
         Flag("requests", "-n", parse_whole, 1, "total number of requests. Default: 1"),
         Flag("concurrency", "-c", parse_whole, 1, "number of concurrent requests. Default: 1"),
-        Flag("time_limit_s", "-t", parse_whole, 0, "maximum seconds of the load. Default: no limit. Sets -n to 50000"),
+        Flag(
+            "time_limit_s",
+            "-t",
+            parse_whole,
+            0,
+            "maximum seconds of the load; with this option, -n is 50000. Default: no limit",
+        ),
         Flag("timeout_s", "-s", parse_whole, 30, "maximum seconds to wait for a response. Default: 30"),
         Flag("keep_alive", "-k", None, False, "keep connections open. Default: a new connection for each request"),
         Flag("post_file", "-p", str, "", "file with the body of POST requests"),

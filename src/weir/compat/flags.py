@@ -52,7 +52,7 @@ class ToolFlags:
     example: str
     flags: tuple[Flag, ...]
     instead: Mapping[str, str]
-    """A dict from unsupported flags, separated by spaces, to advice on a replacement in weir."""
+    """Advice on what to use in weir. Each key is one unsupported flag, or several with spaces between them."""
     version: str
     """The tool's name and version, in the form that scripts expect."""
     version_flags: tuple[str, ...] = ()

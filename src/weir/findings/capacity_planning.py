@@ -146,7 +146,8 @@ class _Goal:
         return None if self.is_met(figure) else figure.value
 
     def size_fleets(self, stations: Mapping[str, stats.Station]) -> dict[str, Fleet]:
-        """Returns the smallest fleets (within 2 %) with no full tier. If possible, these fleets meet the objective."""
+        """Returns the number of machines of each tier: the smallest ones (within 2 %) that meet the objective, or that leave
+        no tier saturated if no number of machines meets it."""
         fleets = {tier: Fleet(one, _count_machines(self.rate_rps, one)) for tier, one in stations.items()}
         if self.objective is None or self.find_figure_alone(fleets) is not None:
             return fleets
@@ -342,7 +343,7 @@ def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, 
 
 
 def _size_machines(found: Bottleneck, cell: Cell) -> dict[str, float]:
-    """Returns each tier's CPUs per machine, from the tier's smallest resource. A quota is for one process."""
+    """Returns the CPUs of a machine for each tier: the smallest of the tier's limits. A quota limits a single process."""
     servers: dict[str, float] = {}
     for use in sorted(found.resources, key=lambda use: use.servers):
         for tier in use.tiers:

@@ -244,7 +244,7 @@ class BrokenLaw:
     fact: str
     """The trial's numbers that violate the law."""
     in_verdict: bool
-    """Whether the trial's verdict already has this reason. Otherwise the measurement is defective."""
+    """True: the trial's verdict already has this reason. False: the number shows a defect of the measurement itself."""
 
 
 @dataclass(frozen=True, slots=True)

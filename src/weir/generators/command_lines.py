@@ -1,5 +1,5 @@
-"""Builds the command lines of tools whose options describe a load. Like weir's engine, the tools use no compression,
-follow no redirects and verify no certificates. Options disable such features."""
+"""Builds the command lines of tools whose options describe a load. Options disable compression, redirects and the
+verification of certificates, because weir's engine has none of them."""
 
 import csv
 import io

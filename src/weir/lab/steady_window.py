@@ -76,7 +76,7 @@ class SteadyWatch(LoadObserver):
     can_judge: bool = True
     """Whether the load can have a steady state."""
     may_end_load: bool = True
-    """Whether this observer may end the load. Only a load with an extension may end early."""
+    """Whether this observer may end the load. A load without `extension_s` always runs for its whole duration."""
     ended_with: MeasurementWindow | None = None
     """Window with which `on_interval` ended the load; None if it did not."""
     has_judged: bool = False

@@ -128,8 +128,8 @@ class _PreparedDatabase:
 
 
 class Services(Closing):
-    """The services of all trials of a run, on the machine `place` or on this machine. `close` removes the data. Calls
-    `on_step` before slow steps, such as downloads."""
+    """The services of all trials of a run, on the machine `place` or on this machine. `close` removes the data. The
+    object calls `on_step` before slow steps, such as downloads."""
 
     def __init__(
         self, host: Host, on_step: Callable[[str], None] = lambda _: None, place: ServiceHost | None = None

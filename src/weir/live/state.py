@@ -19,7 +19,7 @@ MOST_TRIALS = 300
 
 
 class PageState:
-    """The state of the page of a run, of a load, or of successive loads that the form started."""
+    """The state of one live page. The page shows a run, a load, or several loads that its form starts one after another."""
 
     def __init__(self, about: PageInfo, controls: Sequence[str] = (), began_s: float = 0.0) -> None:
         self._about = about

@@ -339,7 +339,7 @@ class LoadPlan:
     request_log: str | None = _plan_key(None, "request_log")
     """Path of the request log, relative to the engine's working directory. See `weir.model.request_log`."""
     part: tuple[int, int] | None = _plan_key(None, "part", lambda part: {"first": part[0], "of": part[1]})
-    """The number of this engine's first thread (from 0), and of all threads, if several engines share the load."""
+    """If several engines share the load: the index of this engine's first thread, and the number of all threads."""
     held: bool = _plan_key(False, "held")
     """Whether the engine opens the connections and then waits until weir sends the start time."""
 

@@ -382,9 +382,9 @@ class LoadSummary(Record):
 
     @classmethod
     def from_figures(cls, requests: RequestCounts, duration_s: float, **figures: Any) -> Self:
-        """Returns a summary of a load, or of a part of a load, without a summary from the engine. `figures`: fields of
-        the summary. Computes a missing throughput. Other missing times and counts are empty, and a missing verdict is
-        valid. None counts as missing."""
+        """Builds the summary of a load, or of a part of it, from single `figures` (fields of the summary). A figure is
+        missing if it is absent or None. A missing throughput is computed, a missing verdict is valid, and other missing
+        figures stay empty."""
         usual: dict[str, Any] = {
             "schema": 1,
             "target": "",

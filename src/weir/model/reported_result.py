@@ -39,7 +39,8 @@ class ReportedResult:
     requests_in_flight: int | None = 1
     """Maximum number of requests of a user at the same time (pipelining, streams, batches). None: unknown."""
     think_s: Figure = Figure(0.0)
-    """Mean pause of a user between a response and the next request. `rounding`: the probable error of random pauses."""
+    """Mean pause of a user between a response and the next request. For random pauses, the figure's `rounding` is the
+    probable error of their mean."""
     ramp_s: float = 0.0
     """Time in which the users start, one after the other."""
     loops: int | None = None

@@ -20,9 +20,9 @@ NO_STEP = 65535
 
 
 def read_requests(path: str | PathLike[str]) -> NDArray[Any]:
-    """Returns the records of a request log in the order of the file. Each load thread's requests are in the order of
-    their ends. The array is read-only and mapped from the file: `requests["status"]` is a column. Leaves out an
-    incomplete last record, as after a kill. Raises OSError for an unreadable file."""
+    """Returns the records of a request log in file order. A load thread wrote each record when its request ended. The
+    array is read-only and mapped from the file: `requests["status"]` is a column. If the process was killed, the array
+    lacks an incomplete last record. Raises OSError for an unreadable file."""
     with open(path, "rb") as file:
         count = file.seek(0, 2) // REQUEST_DTYPE.itemsize
         if not count:

@@ -105,7 +105,7 @@ def _compute_figures(window: _Window, groups: Callable[[Sample], Sequence[GroupS
     """Returns the fields of `TierResources` that are sums over process groups."""
 
     def values(name: str, sample: Sample) -> list[float | None] | None:
-        """Returns the figure of each group. None if no group has the figure."""
+        """Returns the field `name` of each process group. None if no group has a value."""
         found = [getattr(group, name) for group in groups(sample)]
         return found if any(value is not None for value in found) else None
 

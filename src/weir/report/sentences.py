@@ -44,7 +44,10 @@ def rate_sentence(series: PointSeries) -> str:
     moves = [f"{name} by {signed_percent(change)}" for name, change in changes if change is not None]
     failures = [stack.name for stack in series.stacks if any(value for value in stack.failed_rps if value)]
     fewer = next((stack for stack in series.stacks if stack.trials < stack.of_trials), None)
-    some = fewer and f"{fewer.trials} of {fewer.of_trials} trials of a stack, evenly spaced, as in all charts over time"
+    some = (
+        fewer
+        and f"{fewer.trials} of a stack's {fewer.of_trials} trials, at equal distances, as in all charts over time"
+    )
     text = f"Mean over {some or 'trials'}; the band reaches from the slowest to the fastest trial."
     if moves:
         text += f" From the first to the last quarter of the window, throughput changed: {listed(moves)}."
@@ -167,7 +170,7 @@ def threads_sentence(series: PointSeries) -> str:
 
 
 def distribution_sentence(point: Point) -> str:
-    """Returns the text below the chart of the latency distribution: the ends of the lines, and each p99 ÷ p50."""
+    """Returns the text below the chart of the latency distribution: each line's last response time, and p99 ÷ p50."""
     parts = []
     for stack in point.stacks:
         p50, p99 = stack.measure(P50), stack.measure(P99)

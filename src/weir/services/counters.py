@@ -44,7 +44,7 @@ class Counters:
 
 
 def is_data_statement(text: str) -> bool:
-    """Returns whether a statement reads or changes data, by its first word."""
+    """Returns True if a statement reads or changes data (SELECT, INSERT and others). Only its first word counts."""
     words = text.lstrip("(").split(maxsplit=1)
     return not words or words[0].rstrip(";").upper() not in _CONTROL.split()
 

@@ -16,7 +16,7 @@ def find_unmet_need(service: Service) -> UnmetRequirement | None:
             assert isinstance(primary, DatabaseService)
             if primary.own_url is None:
                 return find_unmet_need(primary)
-            why = f"a standby needs a primary that weir starts, found your own server in {primary.own_server}"
+            why = f"a standby needs a primary that weir starts, but {primary.own_server} names your own server"
             return UnmetRequirement(service.id, why)
         case DatabaseService() if service.own_url is None:
             try:

@@ -135,9 +135,9 @@ def _fit(axis: Array, means: Array) -> tuple[float, float, float]:
 
 
 def fit_nonnegative(columns: Array, target: Array) -> Array:
-    """Returns the non-negative weights of few columns with the least squared error. On its positive weights the best
-    solution equals the unconstrained one, so one of all subsets of columns gives it. (scipy.optimize.nnls does the same
-    for many columns, but importing scipy.optimize takes a tenth of the time of a report.)"""
+    """Returns the non-negative weights with the least squared error, for a small number of columns. The function fits
+    each subset of the columns without the constraint, and keeps the best fit with positive weights: the optimum is one
+    of these fits. (`scipy.optimize.nnls` does the same, but importing it takes a tenth of a report's time.)"""
     best, least = np.zeros(columns.shape[1]), float(target @ target)
     for count in range(1, columns.shape[1] + 1):
         for subset in map(list, combinations(range(columns.shape[1]), count)):

@@ -123,7 +123,8 @@ class Study:
 
 
 def read_study(name_or_path: str, *, scale: str | None = None) -> Study:
-    """Reads a built-in study or a study file at one of its scales. Raises UsageError if any of them is not valid."""
+    """Reads a built-in study or a study file at one of its scales. Raises UsageError if the study or the scale is
+    not valid."""
     known = list_data_files("studies")
     if name_or_path in known:
         path = known[name_or_path]

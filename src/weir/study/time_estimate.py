@@ -36,7 +36,7 @@ class TimeEstimate:
     order: tuple[tuple[int, ...], ...]
     """Ids of each block's cells, in the order of their trials."""
     load_s: float
-    """Total time of all measured loads. If a load may end before its duration: the maximum."""
+    """Total time of all measured loads. A load that may end early counts with its maximum."""
     warmup_s: float
     pauses_s: float
     starts_and_stops_s: float

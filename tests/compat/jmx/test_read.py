@@ -332,7 +332,7 @@ def test_a_bill_counts_all_complaints_and_begins_with_the_most_frequent(read: Re
         (group(get(), uniform_timer("0", "10"), uniform_timer("0", "10")), "a second random timer"),
         (group(element("LoopController", "L", get(), LoopController__continue_forever=True, LoopController__loops=-1)), "endless"),
         (group(element("LoopController", "L", get(), LoopController__continue_forever=True, LoopController__loops=10001)), "10001"),
-        (group(element("LoopController", "L", get(), LoopController__loops=2)), "loops only in the first iteration"),
+        (group(element("LoopController", "L", get(), LoopController__loops=2)), "runs only in the first iteration"),
         (group(element("TransactionController", "T", get())), "TransactionController: the engine does not support"),
         (group(element("OnceOnlyController", "O", get("login")), get()), "OnceOnlyController: the engine does not support"),
         (group(get(), assertion(2, "x", field="response_headers")), "found response_headers"),

@@ -195,10 +195,10 @@ class Secrets:
         return "".join(parts)
 
     def lines(self) -> Iterator[str]:
-        """Yields a note with the environment variables and their places, if the conversion has secrets."""
+        """If the conversion has secrets, yields a note that lists the environment variables and the places of their use."""
         if self._places:
             names = (f"{name} ({_shorten(list(places))})" for name, places in self._places.items())
-            yield f"secrets are left out, set these environment variables: {', '.join(names)}"
+            yield f"secrets are left out: set these environment variables: {', '.join(names)}"
 
 
 Choose = Callable[[Field], str | None]

@@ -30,7 +30,7 @@ class Script:
     unknown: set[str] = field(default_factory=set)
     """The variables with values that only the script knows."""
     does_more: bool = False
-    """Whether the script has other statements, such as tests."""
+    """Whether the script also has statements that weir does not convert, such as tests."""
 
 
 def read_script(text: str) -> Script:

@@ -144,7 +144,7 @@ def _unroll(controller: Element, scope: Scope) -> Iterator[_Found]:
     loops = 1
     if controller.kind == "LoopController":
         if not controller.flag("LoopController.continue_forever"):
-            scope.report(controller, "found continue_forever off: JMeter loops only in the first iteration of a user")
+            scope.report(controller, "found continue_forever off: this loop runs only in the first iteration of a user")
         loops = scope.number(controller, "LoopController.loops", "1")
         if loops < 0 or loops * len(found) > _MOST_SAMPLERS:
             written = "endless" if loops < 0 else str(loops)

@@ -42,7 +42,7 @@ class ReportError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """A report in a file. `values`: the values, if a later report may continue this report."""
+    """A report in a file. `values`: its unfinished values, if a later report of the file may add figures; else None."""
 
     line: int
     format: object

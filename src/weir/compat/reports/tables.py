@@ -274,7 +274,7 @@ def find_table(line: str) -> tuple[TableFormat, list[str], str] | None:
 
 
 class TableRows:
-    """The rows below a header, up to the first line that is no row. `end`: the number of lines read."""
+    """The rows below a header, up to the first line that is not a row. `end`: the number of lines read."""
 
     def __init__(self, lines: Iterable[str], columns: list[str], delimiter: str) -> None:
         self._reader = csv.reader(lines, delimiter=delimiter)

@@ -195,7 +195,7 @@ _K6_NAMES = {"avg": "mean_s", "min": "min_s", "max": "max_s"}
 
 
 def _finish_k6(values: Values) -> Values:
-    """Takes the maximum number of virtual users as the users. Not all of them wait for a response."""
+    """Sets `users` to the maximum number of virtual users: an upper bound, because some of them may be idle."""
     times = {name: read_time(text) for name, text in re.findall(r"(\w+(?:\([\d.]+\))?)=(\S+)", values.pop("times"))}
     quantiles = {float(name[2:-1]) / 100: at for name, at in times.items() if name.startswith("p(")}
     quantiles |= {0.5: times["med"]} if "med" in times else {}
