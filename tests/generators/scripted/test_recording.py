@@ -1,17 +1,21 @@
 """Tests intervals and summaries made from the reports of Locust's processes."""
 
+import math
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
-from weir.generators.scripted.lines import Ended, Line, News, RequestRow, Started, Stopped
+from weir.generators.scripted.lines import REQUEST, Ended, Line, News, Outcome, Started, Stopped
 from weir.generators.scripted.recording import Recording
 from weir.generators.scripted.summary import MOST_STEPS, OTHERS, summarize
 from weir.model.hdr import bytes_of_text, counts_in
 from weir.model.records import Interval, LoadEnd
 
 START_NS = 1_000_000_000_000
+Row = tuple[Outcome, int, float, int, int]
 
 
 def at(seconds: float) -> int:
@@ -31,14 +35,22 @@ def row(
     lag_ms: float = 0,
     name: str = "/",
     kind: str | None = None,
-    is_http: bool = True,
-) -> RequestRow:
-    return at(at_s), "GET", name, took_ms, round(lag_ms * 1e6), 10, 200 if kind in (None, "check") else 0, kind, is_http
+    has_start: bool = True,
+    is_part: bool = False,
+) -> Row:
+    outcome = Outcome("GET", name, 200 if kind in (None, "check") else 0, kind, has_start, is_part)
+    return outcome, at(at_s), math.nan if took_ms is None else took_ms, round(lag_ms * 1e6), 10
 
 
-def news(at_s: float, *rows: RequestRow, **state: Any) -> News:
-    known = {"begun": [], "in_flight": 0, "unanswered": 0, "oldest_ns": 0, "cpu_s": 0.0, "peak_rss_bytes": 5}
-    return News.model_validate({"record": "news", "at_ns": at(at_s), "requests": rows, **known, **state})
+def news(at_s: float, *rows: Row, begun: Sequence[int] = (), known: Sequence[Outcome] = (), **state: Any) -> News:
+    """Returns a report. `known`: the outcomes that the process has sent before."""
+    outcomes = list(dict.fromkeys([*known, *(outcome for outcome, *_ in rows)]))
+    requests = np.array([(end_ns, outcomes.index(outcome), *rest) for outcome, end_ns, *rest in rows], REQUEST)
+    fields = {
+        "at_ns": at(at_s), "in_flight": 0, "cpu_s": 0.0, "peak_rss_bytes": 5, "outcomes": outcomes[len(known) :],
+        "requests": b64encode(requests.tobytes()), "begun": b64encode(np.array(begun, np.int64).tobytes()),
+    }  # fmt: skip
+    return News.model_validate({**fields, **state})
 
 
 def stopped(at_s: float) -> Stopped:
@@ -189,7 +201,9 @@ def test_a_busy_process_makes_a_load_suspect_and_the_busiest_counts() -> None:
 
 def test_requests_of_other_clients_are_counted_and_noted() -> None:
     recording = begin()
-    take(recording, (0, news(0.9, row(0.5, took_ms=200, is_http=False), row(0.6), begun=[at(0.55)])), (0, stopped(1.0)))
+    take(
+        recording, (0, news(0.9, row(0.5, took_ms=200, has_start=False), row(0.6), begun=[at(0.55)])), (0, stopped(1.0))
+    )
     (interval,) = recording.finish()
     assert interval.sent == 2
     verdict = end(recording).summary.verdict

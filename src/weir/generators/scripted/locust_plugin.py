@@ -12,11 +12,15 @@ from __future__ import annotations
 import atexit
 import functools
 import json
+import math
 import os
 import resource
+import struct
 import sys
 import time
-from collections import Counter, deque
+from array import array
+from binascii import b2a_base64
+from collections import Counter
 from typing import Any
 
 REPORT_MS = 100
@@ -26,6 +30,8 @@ _RESET = {"BrokenPipeError", "ConnectionAbortedError", "ConnectionResetError", "
 _PROTOCOL = {"ContentDecodingError", "HTTPException", "HTTPParseError", "InvalidHeader"}
 _FAILURES = (("reset", _RESET), ("protocol", _PROTOCOL), ("connect", {"OSError"}))
 """Each kind of failure with the names of its exceptions or their base classes. The first match counts."""
+_pack_request = struct.Struct("=qqdqq").pack
+"""Packs a request as `lines.REQUEST`."""
 
 
 class Recorder:
@@ -45,9 +51,13 @@ class Recorder:
         self._current_greenlet: Any = None
         self._has_started = self._is_recording = False
         # Users append to these queues and the thread takes from them: neither waits for the other.
-        self._requests: deque[tuple[Any, ...]] = deque()
-        self._begun: deque[int] = deque()
-        self._in_flight: dict[object, int] = {}
+        self._requests = bytearray()
+        self._begun = array("q")
+        self._new_outcomes: list[tuple[Any, ...]] = []
+        self._outcomes: dict[tuple[Any, ...], int] = {}
+        """The number of each outcome."""
+        self._in_flight: set[int] = set()
+        """The start times of requests. Requests of one process start one after another."""
         self._unanswered = 0
         self._cpu_before_s = 0.0
 
@@ -78,8 +88,8 @@ class Recorder:
             self._send(record="restarted")
             return
         with self._sending:
-            self._requests.clear()
-            self._begun.clear()
+            _take(self._requests)
+            _take(self._begun)
         self._has_started = self._is_recording = True
         self._cpu_before_s = time.process_time()
         facts = describe(environment)
@@ -116,19 +126,33 @@ class Recorder:
                 )
             self._send(record="ended")
 
-    def record(self, request_type: Any, name: Any, response_time: Any, response_length: Any, **more: Any) -> None:
+    def record(
+        self,
+        request_type: Any,
+        name: Any,
+        response_time: Any,
+        response_length: Any,
+        response: Any = None,
+        exception: Any = None,
+        **_: Any,
+    ) -> None:
         if not self._is_recording:
             return
-        response, exception = more.get("response"), more.get("exception")
         is_http = isinstance(response, self._responses)
         status = int(getattr(response, "status_code", 0) or 0) if is_http else 0
         kind = None
         if exception:
             kind = "check" if status else failure_kind((is_http and getattr(response, "error", None)) or exception)
-        names = _text(request_type), _text(name)
+        outcome = request_type, name, status, kind, is_http
+        number = self._outcomes.get(outcome)
+        if number is None:
+            number = self._outcomes[outcome] = len(self._outcomes)
+            self._new_outcomes.append((_text(request_type), _text(name), *outcome[2:]))
+        if response_time is None:
+            response_time = math.nan
         # The first request after a pause gets the lag of the pause.
-        times = response_time, vars(self._current_greenlet()).pop("weir_lag_ns", 0)
-        self._requests.append((time.monotonic_ns(), *names, *times, int(response_length or 0), status, kind, is_http))
+        lag_ns = self._current_greenlet().__dict__.pop("weir_lag_ns", 0)
+        self._requests += _pack_request(time.monotonic_ns(), number, response_time, lag_ns, int(response_length or 0))
 
     def watch(self, client: Any) -> None:
         """Wraps the method `request` of a client class to record the start and the end of each request."""
@@ -138,9 +162,9 @@ class Recorder:
 
         @functools.wraps(request)
         def watched(*arguments: Any, **options: Any) -> Any:
-            asked, began_ns = object(), time.monotonic_ns()
+            began_ns = time.monotonic_ns()
             self._begun.append(began_ns)
-            self._in_flight[asked] = began_ns
+            self._in_flight.add(began_ns)
             try:
                 return request(*arguments, **options)
             except GreenletExit:
@@ -148,7 +172,7 @@ class Recorder:
                 self._unanswered += self._is_recording
                 raise
             finally:
-                del self._in_flight[asked]
+                self._in_flight.discard(began_ns)
 
         client.request = watched
 
@@ -157,14 +181,13 @@ class Recorder:
         with self._sending:
             # Reads the clock before the requests: requests that end later belong to the next report.
             now_ns = time.monotonic_ns()
-            requests = [self._requests.popleft() for _ in range(len(self._requests))]
-            begun = [self._begun.popleft() for _ in range(len(self._begun))]
-            in_flight = list(self._in_flight.values())
+            requests, begun, in_flight = _take(self._requests), _take(self._begun), list(self._in_flight)
             self._write(
                 record="news",
                 at_ns=now_ns,
-                requests=requests,
-                begun=begun,
+                outcomes=_take(self._new_outcomes),
+                requests=b2a_base64(requests, newline=False).decode(),
+                begun=b2a_base64(begun, newline=False).decode(),
                 in_flight=len(in_flight),
                 oldest_ns=max(0, now_ns - min(in_flight, default=now_ns)),
                 unanswered=self._unanswered,
@@ -243,6 +266,13 @@ def time_pauses(task_set: Any) -> bool:
 
     task_set._sleep = timed
     return True
+
+
+def _take(queue: Any) -> Any:
+    """Removes all items from a queue and returns them. Users may append items at the same time."""
+    taken = queue[: len(queue)]
+    del queue[: len(taken)]
+    return taken
 
 
 def _text(value: Any) -> str:
