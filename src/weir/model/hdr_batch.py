@@ -52,7 +52,7 @@ def merge(parts: Sequence[bytes]) -> Hdr:
 
 def buckets_of(values: Integers) -> Integers:
     """Returns the index of the bucket of each value (`hdr.index_of`)."""
-    doublings = np.maximum(np.frexp(values)[1] - SUB_BUCKETS.bit_length() + 1, 0)
+    doublings: Integers = np.maximum(np.frexp(values)[1] - SUB_BUCKETS.bit_length() + 1, 0)
     return doublings * (SUB_BUCKETS // 2) + (values >> doublings)
 
 

@@ -211,6 +211,34 @@ def test_requests_of_other_clients_are_counted_and_noted() -> None:
     assert "1 of 2 requests" in verdict.reasons[0]
 
 
+def test_a_request_refers_to_an_earlier_outcome_of_its_own_process() -> None:
+    recording = begin(("worker", "worker"))
+    first, second = row(0.1, name="/first"), row(0.1, name="/second", kind="check")
+    take(recording, (0, news(0.2, first, second)), (1, news(0.2, second, row(0.2, name="/first", took_ms=5))))
+    take(recording, (0, news(0.4, second, known=[first[0], second[0]])), (0, stopped(1.0)), (1, stopped(1.0)))
+    steps = end(recording).summary.steps
+    assert steps is not None
+    assert {name: (step.ok, step.failed) for name, step in steps.items()} == {
+        "GET /first": (2, 0),
+        "GET /second": (0, 3),
+    }
+    assert steps["GET /first"].response_time_us.max == pytest.approx(5000)
+    assert steps["GET /second"].response_time_us.max == pytest.approx(1000)
+
+
+def test_a_part_of_a_request_counts_only_under_its_name() -> None:
+    recording = begin(measures_lag=False)
+    rows = row(0.5, took_ms=200, has_start=False), row(0.5, took_ms=300, name="page-0", has_start=False, is_part=True)
+    take(recording, (0, news(0.9, *rows, in_flight=None)), (0, stopped(1.0)))
+    (interval,) = recording.finish()
+    assert (interval.sent, interval.completed, interval.bytes_received) == (1, 1, 10)
+    summary = end(recording).summary
+    assert summary.steps is not None
+    assert set(summary.steps) == {"GET /", "GET page-0"}
+    assert summary.response_time_us.max == pytest.approx(200_000)
+    assert summary.verdict.kinds == []
+
+
 def test_a_load_without_a_request_is_invalid() -> None:
     recording = begin(("master",))
     take(recording, (0, stopped(1.0)))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from weir.generators.scripted import tables
 from weir.generators.scripted.lines import REQUEST, Claims, Ended, Line, News, Outcome, Started, Stopped
 from weir.generators.scripted.tables import Jtl, K6Points, Row, Samples, TableSource
 
@@ -153,6 +154,23 @@ def test_a_table_that_is_not_readable_has_a_problem(
     assert records(source) == []
     assert source.problem == problem
     assert list(source.end()) == []
+
+
+def test_a_pipe_takes_many_requests_at_once_and_several_reads_make_one_report(
+    tmp_path: Path, claims: Claims, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    source = TableSource(tmp_path / "pipe", K6Points(), "k6", "a.js", lambda: claims, cpus=1)
+    source.begin(os.getpid())
+    text = "".join(point("http_req_duration", f"00.{number:06}", 1, status="200") for number in range(7000))
+    with (tmp_path / "pipe").open("wb") as pipe:
+        os.set_blocking(pipe.fileno(), False)
+        assert os.write(pipe.fileno(), text.encode()) == len(text) > 500_000
+        monkeypatch.setattr(tables, "_READ_BYTES", 100_000)
+        _, news = records(source)
+    assert isinstance(news, News)
+    assert len(requests_in(news)) == 7000
+    source.close()
 
 
 FAILED = {"error": "request timeout", "expected_response": "false"}

@@ -17,10 +17,10 @@ import os
 import resource
 import struct
 import sys
-import time
 from array import array
 from binascii import b2a_base64
 from collections import Counter
+from time import monotonic_ns, process_time, time_ns
 from typing import Any
 
 REPORT_MS = 100
@@ -91,13 +91,13 @@ class Recorder:
             _take(self._requests)
             _take(self._begun)
         self._has_started = self._is_recording = True
-        self._cpu_before_s = time.process_time()
+        self._cpu_before_s = process_time()
         facts = describe(environment)
         self._users = facts["users"]
         self._send(
             record="started",
-            at_ns=time.monotonic_ns(),
-            unix_ns=time.time_ns(),
+            at_ns=monotonic_ns(),
+            unix_ns=time_ns(),
             pid=os.getpid(),
             measures_lag=self._measures_lag,
             **facts,
@@ -105,7 +105,7 @@ class Recorder:
 
     def stop(self, **_: Any) -> None:
         self.report()
-        self._send(record="stopped", at_ns=time.monotonic_ns())
+        self._send(record="stopped", at_ns=monotonic_ns())
 
     def close(self) -> None:
         """Sends the last requests and Locust's own figures before the process exits."""
@@ -139,7 +139,7 @@ class Recorder:
         if not self._is_recording:
             return
         is_http = isinstance(response, self._responses)
-        status = int(getattr(response, "status_code", 0) or 0) if is_http else 0
+        status = response.status_code or 0 if is_http else 0
         kind = None
         if exception:
             kind = "check" if status else failure_kind((is_http and getattr(response, "error", None)) or exception)
@@ -152,19 +152,19 @@ class Recorder:
             response_time = math.nan
         # The first request after a pause gets the lag of the pause.
         lag_ns = self._current_greenlet().__dict__.pop("weir_lag_ns", 0)
-        self._requests += _pack_request(time.monotonic_ns(), number, response_time, lag_ns, int(response_length or 0))
+        self._requests += _pack_request(monotonic_ns(), number, response_time, lag_ns, int(response_length or 0))
 
     def watch(self, client: Any) -> None:
         """Wraps the method `request` of a client class to record the start and the end of each request."""
         from gevent import GreenletExit
 
-        request = client.request
+        request, begun, in_flight = client.request, self._begun, self._in_flight
 
         @functools.wraps(request)
         def watched(*arguments: Any, **options: Any) -> Any:
-            began_ns = time.monotonic_ns()
-            self._begun.append(began_ns)
-            self._in_flight.add(began_ns)
+            began_ns = monotonic_ns()
+            begun.append(began_ns)
+            in_flight.add(began_ns)
             try:
                 return request(*arguments, **options)
             except GreenletExit:
@@ -172,7 +172,7 @@ class Recorder:
                 self._unanswered += self._is_recording
                 raise
             finally:
-                self._in_flight.discard(began_ns)
+                in_flight.discard(began_ns)
 
         client.request = watched
 
@@ -180,7 +180,7 @@ class Recorder:
         """Sends the requests that began or ended since the previous report."""
         with self._sending:
             # Reads the clock before the requests: requests that end later belong to the next report.
-            now_ns = time.monotonic_ns()
+            now_ns = monotonic_ns()
             requests, begun, in_flight = _take(self._requests), _take(self._begun), list(self._in_flight)
             self._write(
                 record="news",
@@ -191,7 +191,7 @@ class Recorder:
                 in_flight=len(in_flight),
                 oldest_ns=max(0, now_ns - min(in_flight, default=now_ns)),
                 unanswered=self._unanswered,
-                cpu_s=time.process_time() - self._cpu_before_s,
+                cpu_s=process_time() - self._cpu_before_s,
                 peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             )
 
@@ -259,10 +259,12 @@ def time_pauses(task_set: Any) -> bool:
 
     @functools.wraps(sleep)
     def timed(self: Any, seconds: float) -> None:
-        due_ns = time.monotonic_ns() + int(seconds * 1e9) + (TIMER_NS if seconds > 0 else 0)
+        due_ns = monotonic_ns() + (int(seconds * 1e9) + TIMER_NS if seconds > 0 else 0)
         sleep(self, seconds)
-        user = getcurrent()
-        user.weir_lag_ns = getattr(user, "weir_lag_ns", 0) + max(0, time.monotonic_ns() - due_ns)
+        late_ns = monotonic_ns() - due_ns
+        if late_ns > 0:
+            facts = getcurrent().__dict__
+            facts["weir_lag_ns"] = facts.get("weir_lag_ns", 0) + late_ns
 
     task_set._sleep = timed
     return True

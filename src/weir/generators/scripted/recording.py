@@ -240,7 +240,8 @@ class Recording:
 def _add_times(histograms: Sequence[Hdr], of: Integers, times_ns: Integers) -> None:
     """Adds each time to a histogram. `of`: the place of each time's histogram in `histograms`."""
     for pair, often in _count_values(of * BUCKETS + buckets_of(times_ns)):
-        histograms[pair // BUCKETS].counts[pair % BUCKETS] += often
+        counts, bucket = histograms[pair // BUCKETS].counts, pair % BUCKETS
+        counts[bucket] = counts.get(bucket, 0) + often
 
 
 def _count_values(values: Integers) -> Iterator[tuple[int, int]]:
