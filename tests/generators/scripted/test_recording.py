@@ -1,7 +1,6 @@
 """Tests intervals and summaries made from the reports of Locust's processes."""
 
 import math
-from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +47,7 @@ def news(at_s: float, *rows: Row, begun: Sequence[int] = (), known: Sequence[Out
     requests = np.array([(end_ns, outcomes.index(outcome), *rest) for outcome, end_ns, *rest in rows], REQUEST)
     fields = {
         "at_ns": at(at_s), "in_flight": 0, "cpu_s": 0.0, "peak_rss_bytes": 5, "outcomes": outcomes[len(known) :],
-        "requests": b64encode(requests.tobytes()), "begun": b64encode(np.array(begun, np.int64).tobytes()),
+        "requests": requests.tobytes(), "begun": np.array(begun, np.int64).tobytes(),
     }  # fmt: skip
     return News.model_validate({**fields, **state})
 

@@ -1,13 +1,13 @@
-"""Types of the records about a tool's load. A process of Locust sends these records as lines of JSON. For JMeter and
-k6, weir makes these records from tables. Times come from CLOCK_MONOTONIC, a clock that all processes share."""
+"""Types of the records about a tool's load. A process of Locust sends these records as JSON, and requests as arrays. For
+JMeter and k6, weir makes these records from tables. Times come from CLOCK_MONOTONIC, a clock that all processes share."""
 
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 REQUEST = np.dtype(
-    [("end_ns", "i8"), ("outcome", "i8"), ("response_time_ms", "f8"), ("lag_ns", "i8"), ("received_bytes", "i8")]
+    [("end_ns", "i8"), ("outcome", "i8"), ("response_time_ms", "f8"), ("lag_ns", "i8"), ("received_bytes", "f8")]
 )
 """A request. `outcome` is the request's place in the list of the process's outcomes. `response_time_ms` comes from the
 tool. NaN: the tool reports no response time."""
@@ -62,9 +62,9 @@ class News(_Line):
     at_ns: int
     outcomes: list[Outcome] = []
     """The outcomes that the process has not sent before."""
-    requests: Base64Bytes
+    requests: bytes
     """An array of `REQUEST`."""
-    begun: Base64Bytes
+    begun: bytes
     """An array of the start times of requests, in nanoseconds (64 bits)."""
     in_flight: int | None = None
     """None: the tool does not report starts and requests in flight. weir then computes starts from ends, and counts
