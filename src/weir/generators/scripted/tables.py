@@ -266,7 +266,7 @@ class TableSource:
         requests["end_ns"] += self._offset_ns
         if not self._last_ns:
             at_ns = self._start_ns = int(
-                min(requests["end_ns"] - np.rint(requests["response_time_ms"] * 1e6).astype(int))
+                (requests["end_ns"] - np.rint(requests["response_time_ms"] * 1e6).astype(int)).min()
             )
             started = Started(
                 at_ns=at_ns,
@@ -277,7 +277,7 @@ class TableSource:
                 cpus=self._cpus,
             )
             yield 0, started
-        self._last_ns = max(self._last_ns, int(max(requests["end_ns"])))
+        self._last_ns = max(self._last_ns, int(requests["end_ns"].max()))
         outcomes, self._samples.new_outcomes = self._samples.new_outcomes, []
         # `model_construct`: weir made these values, and a check of each value would take most of the time.
         news = News.model_construct(
