@@ -6,13 +6,14 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from weir.model.hdr import HIGHEST_NS, Hdr, counts_in, deflated, encoded, highest_at, index_of
-from weir.model.hdr_batch import merge, samples_of
+from weir.model.hdr_batch import buckets_of, merge, samples_of
 from weir.model.records import Quantiles
 
 
@@ -88,6 +89,7 @@ def test_a_value_lies_in_its_bucket(value: int) -> None:
     index = index_of(value)
     assert value <= highest_at(index)
     assert index == 0 or highest_at(index - 1) < value
+    assert buckets_of(np.array([value])).tolist() == [index]
 
 
 # The package takes half a second per example.

@@ -169,8 +169,9 @@ def lowest_at(index: int) -> int:
 
 def middle_at(index: int) -> int:
     """Returns the middle of a bucket. Every implementation of HdrHistogram computes means from these middles."""
-    lowest = lowest_at(index)
-    return lowest + (highest_at(index) + 1 - lowest) // 2
+    if index < 2 * _HALF:
+        return index
+    return (2 * (index % _HALF + _HALF) + 1) << index // _HALF - 2
 
 
 def index_of(value: int) -> int:

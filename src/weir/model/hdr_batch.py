@@ -1,4 +1,5 @@
-"""Decodes many HdrHistograms (`weir.model.hdr`) together. Decoding 100,000 histograms one by one takes minutes."""
+"""Decodes many HdrHistograms (`weir.model.hdr`) together, and finds the buckets of many values together. Decoding
+100,000 histograms one by one takes minutes."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -8,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.model.hdr import BUCKETS, HEADER_BYTES, Hdr, highest_at
+from weir.model.hdr import BUCKETS, HEADER_BYTES, SUB_BUCKETS, Hdr, highest_at
 
 Integers = NDArray[np.int64]
 
@@ -47,6 +48,12 @@ def merge(parts: Sequence[bytes]) -> Hdr:
     counts = np.bincount(samples.bucket, weights=samples.often)
     taken = np.flatnonzero(counts)
     return Hdr(dict(zip(taken.tolist(), counts[taken].astype(np.int64).tolist(), strict=True)))
+
+
+def buckets_of(values: Integers) -> Integers:
+    """Returns the index of the bucket of each value (`hdr.index_of`)."""
+    doublings: Integers = np.maximum(np.frexp(values)[1] - SUB_BUCKETS.bit_length() + 1, 0)
+    return doublings * (SUB_BUCKETS // 2) + (values >> doublings)
 
 
 def _samples_of(parts: Sequence[bytes]) -> Samples:

@@ -1,17 +1,20 @@
 """Tests intervals and summaries made from the reports of Locust's processes."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
-from weir.generators.scripted.lines import Ended, Line, News, RequestRow, Started, Stopped
+from weir.generators.scripted.lines import REQUEST, Ended, Line, News, Outcome, Started, Stopped
 from weir.generators.scripted.recording import Recording
 from weir.generators.scripted.summary import MOST_STEPS, OTHERS, summarize
 from weir.model.hdr import bytes_of_text, counts_in
 from weir.model.records import Interval, LoadEnd
 
 START_NS = 1_000_000_000_000
+Row = tuple[Outcome, int, float, int, int]
 
 
 def at(seconds: float) -> int:
@@ -31,14 +34,22 @@ def row(
     lag_ms: float = 0,
     name: str = "/",
     kind: str | None = None,
-    is_http: bool = True,
-) -> RequestRow:
-    return at(at_s), "GET", name, took_ms, round(lag_ms * 1e6), 10, 200 if kind in (None, "check") else 0, kind, is_http
+    has_start: bool = True,
+    is_part: bool = False,
+) -> Row:
+    outcome = Outcome("GET", name, 200 if kind in (None, "check") else 0, kind, has_start, is_part)
+    return outcome, at(at_s), math.nan if took_ms is None else took_ms, round(lag_ms * 1e6), 10
 
 
-def news(at_s: float, *rows: RequestRow, **state: Any) -> News:
-    known = {"begun": [], "in_flight": 0, "unanswered": 0, "oldest_ns": 0, "cpu_s": 0.0, "peak_rss_bytes": 5}
-    return News.model_validate({"record": "news", "at_ns": at(at_s), "requests": rows, **known, **state})
+def news(at_s: float, *rows: Row, begun: Sequence[int] = (), known: Sequence[Outcome] = (), **state: Any) -> News:
+    """Returns a report. `known`: the outcomes that the process has sent before."""
+    outcomes = list(dict.fromkeys([*known, *(outcome for outcome, *_ in rows)]))
+    requests = np.array([(end_ns, outcomes.index(outcome), *rest) for outcome, end_ns, *rest in rows], REQUEST)
+    fields = {
+        "at_ns": at(at_s), "in_flight": 0, "cpu_s": 0.0, "peak_rss_bytes": 5, "outcomes": outcomes[len(known) :],
+        "requests": requests.tobytes(), "begun": np.array(begun, np.int64).tobytes(),
+    }  # fmt: skip
+    return News.model_validate({**fields, **state})
 
 
 def stopped(at_s: float) -> Stopped:
@@ -189,12 +200,42 @@ def test_a_busy_process_makes_a_load_suspect_and_the_busiest_counts() -> None:
 
 def test_requests_of_other_clients_are_counted_and_noted() -> None:
     recording = begin()
-    take(recording, (0, news(0.9, row(0.5, took_ms=200, is_http=False), row(0.6), begun=[at(0.55)])), (0, stopped(1.0)))
+    take(
+        recording, (0, news(0.9, row(0.5, took_ms=200, has_start=False), row(0.6), begun=[at(0.55)])), (0, stopped(1.0))
+    )
     (interval,) = recording.finish()
     assert interval.sent == 2
     verdict = end(recording).summary.verdict
     assert (verdict.validity, verdict.kinds) == ("valid", ["clients"])
     assert "1 of 2 requests" in verdict.reasons[0]
+
+
+def test_a_request_refers_to_an_earlier_outcome_of_its_own_process() -> None:
+    recording = begin(("worker", "worker"))
+    first, second = row(0.1, name="/first"), row(0.1, name="/second", kind="check")
+    take(recording, (0, news(0.2, first, second)), (1, news(0.2, second, row(0.2, name="/first", took_ms=5))))
+    take(recording, (0, news(0.4, second, known=[first[0], second[0]])), (0, stopped(1.0)), (1, stopped(1.0)))
+    steps = end(recording).summary.steps
+    assert steps is not None
+    assert {name: (step.ok, step.failed) for name, step in steps.items()} == {
+        "GET /first": (2, 0),
+        "GET /second": (0, 3),
+    }
+    assert steps["GET /first"].response_time_us.max == pytest.approx(5000)
+    assert steps["GET /second"].response_time_us.max == pytest.approx(1000)
+
+
+def test_a_part_of_a_request_counts_only_under_its_name() -> None:
+    recording = begin(measures_lag=False)
+    rows = row(0.5, took_ms=200, has_start=False), row(0.5, took_ms=300, name="page-0", has_start=False, is_part=True)
+    take(recording, (0, news(0.9, *rows, in_flight=None)), (0, stopped(1.0)))
+    (interval,) = recording.finish()
+    assert (interval.sent, interval.completed, interval.bytes_received) == (1, 1, 10)
+    summary = end(recording).summary
+    assert summary.steps is not None
+    assert set(summary.steps) == {"GET /", "GET page-0"}
+    assert summary.response_time_us.max == pytest.approx(200_000)
+    assert summary.verdict.kinds == []
 
 
 def test_a_load_without_a_request_is_invalid() -> None:

@@ -5,26 +5,36 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from weir.generators.scripted.lines import Claims, Ended, Line, News, Started, Stopped
-from weir.generators.scripted.tables import Jtl, K6Points, TableSource
+from weir.generators.scripted import tables
+from weir.generators.scripted.lines import REQUEST, Claims, Ended, Line, News, Outcome, Started, Stopped
+from weir.generators.scripted.tables import Jtl, K6Points, Row, Samples, TableSource
 
 JTL = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,bytes,allThreads"
 NOW_MS = time.time_ns() // 1_000_000
 TRANSACTION = "Number of samples in transaction : 1, number of failing samples : 0"
 
 
+def read_rows(samples: Samples, text: str) -> list[tuple[Outcome, Row]]:
+    """Returns the outcome and the row of each sample."""
+    rows, _ = samples.read(text.encode())
+    return [(samples.new_outcomes[row[1]], row) for row in rows]
+
+
 def read(table: Jtl, text: str) -> tuple[list[str], list[str]]:
     """Returns the names of requests and of parts."""
-    batch = table.read(text.splitlines())
-    return [row[2] for row in batch.requests], [row[2] for row in batch.parts]
+    rows = read_rows(table, text)
+    requests, parts = ([outcome.name for outcome, _ in rows if outcome.is_part is one] for one in (False, True))
+    return requests, parts
 
 
 def jtl() -> Jtl:
     table = Jtl()
-    table.read([JTL])
+    table.read(f"{JTL}\n".encode())
     return table
 
 
@@ -58,18 +68,22 @@ def test_transactions_are_parts_and_jmeters_summary_leaves_out_the_requests_of_o
     ],
 )
 def test_jmeter_decides_what_failed(code: str, success: str, status: int, kind: str | None) -> None:
-    batch = jtl().read([f"100,20,a,{code},x,T 1-1,{success},5,1"])
-    assert batch.requests == [(120_000_000, "", "a", 20, 0, 5, status, kind, True)]
-    assert batch.begun == [100_000_000]
+    ((outcome, row),) = read_rows(jtl(), f"100,20,a,{code},x,T 1-1,{success},5,1\n")
+    assert outcome == Outcome("", "a", status, kind, has_start=False)
+    assert row == (120_000_000, 0, 20, 0, 5)
 
 
 def test_a_table_without_a_necessary_column_is_refused() -> None:
     with pytest.raises(ValueError, match="found no column 'elapsed'"):
-        Jtl().read(["timeStamp,label"])
+        Jtl().read(b"timeStamp,label\n")
 
 
 def records(source: TableSource) -> list[Line]:
     return [line for _, line in source.read(0) if line is not None]
+
+
+def requests_in(news: News) -> Any:
+    return np.frombuffer(news.requests, REQUEST)
 
 
 @pytest.fixture
@@ -93,14 +107,20 @@ def test_a_growing_file_is_read_row_by_row_even_if_a_quoted_text_has_line_breaks
         file.write(f'{JTL}\n{NOW_MS},20,a,500,"line one\nline')
         file.flush()
         assert records(source) == []
-        file.write(f' ""two"" ",T 1-1,false,5,3\n{NOW_MS + 100},20,b,200,OK,T 1-1,true,5,3\n{NOW_MS},')
+        file.write(f' ""two"" ",T 1-1,false,5,3\n{NOW_MS + 100},20,b,200,OK,T 1-1,true,5,3\n')
         file.flush()
         started, news = records(source)
         assert isinstance(started, Started)
         assert isinstance(news, News)
-        assert [row[2] for row in news.requests] == ["a", "b"]
-        assert (news.users, news.requests[1][0] - started.at_ns) == (3, 120_000_000)
-    assert [line for _, line in source.end()] == [Stopped(at_ns=started.at_ns + 120_000_000), claims, Ended()]
+        assert [outcome.name for outcome in news.outcomes] == ["a", "b"]
+        assert (requests_in(news)["end_ns"] - started.at_ns).tolist() == [20_000_000, 120_000_000]
+        assert news.users == 3
+        file.write(f"{NOW_MS + 100},30,b,200,OK,T 1-1,true,5,3\n")
+        file.flush()
+        (later,) = records(source)
+        assert isinstance(later, News)
+        assert (later.outcomes, requests_in(later)["outcome"].tolist()) == ([], [1])
+    assert [line for _, line in source.end()] == [Stopped(at_ns=started.at_ns + 130_000_000), claims, Ended()]
 
 
 def test_rows_of_an_earlier_run_do_not_count(tmp_path: Path, claims: Claims) -> None:
@@ -112,7 +132,7 @@ def test_rows_of_an_earlier_run_do_not_count(tmp_path: Path, claims: Claims) -> 
         file.write("200;20;new\n")
     news = records(source)[1]
     assert isinstance(news, News)
-    assert [row[2] for row in news.requests] == ["new"]
+    assert [outcome.name for outcome in news.outcomes] == ["new"]
     source.close()
 
 
@@ -136,6 +156,23 @@ def test_a_table_that_is_not_readable_has_a_problem(
     assert list(source.end()) == []
 
 
+def test_a_pipe_takes_many_requests_at_once_and_several_reads_make_one_report(
+    tmp_path: Path, claims: Claims, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    source = TableSource(tmp_path / "pipe", K6Points(), "k6", "a.js", lambda: claims, cpus=1)
+    source.begin(os.getpid())
+    text = "".join(point("http_req_duration", f"00.{number:06}", 1, status="200") for number in range(7000))
+    with (tmp_path / "pipe").open("wb") as pipe:
+        os.set_blocking(pipe.fileno(), False)
+        assert os.write(pipe.fileno(), text.encode()) == len(text) > 500_000
+        monkeypatch.setattr(tables, "_READ_BYTES", 100_000)
+        _, news = records(source)
+    assert isinstance(news, News)
+    assert len(requests_in(news)) == 7000
+    source.close()
+
+
 FAILED = {"error": "request timeout", "expected_response": "false"}
 
 
@@ -154,12 +191,12 @@ def test_k6s_metrics_other_than_requests_are_no_requests() -> None:
         + point("vus", "00.009", 3)
         + point("dropped_iterations", "00.009", 2)
     )  # fmt: skip
-    lines, left = points.split(f'{text}{{"metric":"http_req_dur'.encode())
-    assert (len(lines), left) == (4, b'{"metric":"http_req_dur')
-    batch, start_ns = points.read(lines), 1_767_225_600_000_000_000
-    assert batch.requests == [
-        (start_ns + 5_000_000, "GET", "/", 2.5, 0, 0, 200, None, True),
-        (start_ns + 9_000_000, "GET", "/slow", 2, 0, 0, 0, "timeout", True),
+    rows, left = points.read(f'{text}{{"metric":"http_req_dur'.encode())
+    start_ns = 1_767_225_600_000_000_000
+    assert rows == [(start_ns + 5_000_000, 0, 2.5, 0, 0), (start_ns + 9_000_000, 1, 2, 0, 0)]
+    assert points.new_outcomes == [
+        Outcome("GET", "/", 200, None, has_start=False),
+        Outcome("GET", "/slow", 0, "timeout", has_start=False),
     ]
-    assert batch.begun == [start_ns + 2_500_000, start_ns + 7_000_000]
+    assert left == b'{"metric":"http_req_dur'
     assert (points.users, points.unsent) == (3, 2)

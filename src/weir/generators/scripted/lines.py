@@ -1,13 +1,30 @@
-"""Types of the records about a tool's load. A process of Locust sends these records as lines of JSON. For JMeter and
-k6, weir makes these records from tables. Times come from CLOCK_MONOTONIC, a clock that all processes share."""
+"""Types of the records about a tool's load. A process of Locust sends these records as JSON, and requests as arrays. For
+JMeter and k6, weir makes these records from tables. Times come from CLOCK_MONOTONIC, a clock that all processes share."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-RequestRow = tuple[int, str, str, float | None, int, int, int, str | None, bool]
-"""A request: end time, type, name, the tool's response time in milliseconds, schedule lag in nanoseconds, received
-bytes, status, kind of failure, and whether `News.begun` has the start of the request."""
+REQUEST = np.dtype(
+    [("end_ns", "i8"), ("outcome", "i8"), ("response_time_ms", "f8"), ("lag_ns", "i8"), ("received_bytes", "f8")]
+)
+"""A request. `outcome` is the request's place in the list of the process's outcomes. `response_time_ms` comes from the
+tool. NaN: the tool reports no response time."""
+
+
+class Outcome(NamedTuple):
+    """Facts that many requests share. A process sends each outcome once, and requests refer to the outcome."""
+
+    type: str
+    name: str
+    status: int
+    failure: str | None
+    """The kind of failure (a key of `ErrorCounts`)."""
+    has_start: bool = True
+    """Whether `News.begun` has the start of the request."""
+    is_part: bool = False
+    """Whether the sample is no further request: a transaction, or the part of a request such as a redirect."""
 
 
 class _Line(BaseModel):
@@ -43,12 +60,15 @@ class News(_Line):
 
     record: Literal["news"] = "news"
     at_ns: int
-    requests: list[RequestRow]
-    parts: list[RequestRow] = []
-    """Samples that are no further requests: transactions, and the parts of a request such as redirects."""
-    begun: list[int]
+    outcomes: list[Outcome] = []
+    """The outcomes that the process has not sent before."""
+    requests: bytes
+    """An array of `REQUEST`."""
+    begun: bytes
+    """An array of the start times of requests, in nanoseconds (64 bits)."""
     in_flight: int | None = None
-    """None: the tool does not report requests in flight. weir then counts requests that have begun and not ended."""
+    """None: the tool does not report starts and requests in flight. weir then computes starts from ends, and counts
+    requests that have begun and not ended."""
     unanswered: int = 0
     """Total number of requests that the tool stopped before the response."""
     unsent: int = 0

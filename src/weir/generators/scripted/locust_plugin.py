@@ -1,7 +1,10 @@
 """Runs inside Locust: records requests from Locust's events and sends them to weir.
 
 `python plugin.py SOCKET ARGUMENT…` runs Locust as `python -m locust ARGUMENT…` does. Each process of Locust connects to
-the Unix socket SOCKET and sends ten lines of JSON a second. `weir.generators.scripted.lines` has the types of the lines.
+the Unix socket SOCKET and sends ten records a second. `weir.generators.scripted.lines` has the types of the records.
+
+The listener, `watch` and `time_pauses` run for each request, and take CPU time from the load. Their costs in
+instructions are in decision 0023.
 
 The Python that runs Locust may not have weir. So this file imports only the standard library, and inside functions also
 gevent and Locust.
@@ -12,11 +15,14 @@ from __future__ import annotations
 import atexit
 import functools
 import json
+import math
 import os
 import resource
+import struct
 import sys
-import time
-from collections import Counter, deque
+from array import array
+from collections import Counter
+from time import monotonic_ns, process_time, time_ns
 from typing import Any
 
 REPORT_MS = 100
@@ -26,6 +32,10 @@ _RESET = {"BrokenPipeError", "ConnectionAbortedError", "ConnectionResetError", "
 _PROTOCOL = {"ContentDecodingError", "HTTPException", "HTTPParseError", "InvalidHeader"}
 _FAILURES = (("reset", _RESET), ("protocol", _PROTOCOL), ("connect", {"OSError"}))
 """Each kind of failure with the names of its exceptions or their base classes. The first match counts."""
+_pack_request = struct.Struct("=qqdqd").pack
+"""Packs a request as `lines.REQUEST`."""
+_pack_sizes = struct.Struct("=3I").pack
+"""Packs the sizes of the three parts of a record (`locust_socket`): JSON, requests, and starts of requests."""
 
 
 class Recorder:
@@ -42,12 +52,15 @@ class Recorder:
         self._environment: Any = None
         self._users = 0
         self._sending: Any = None
-        self._current_greenlet: Any = None
         self._has_started = self._is_recording = False
         # Users append to these queues and the thread takes from them: neither waits for the other.
-        self._requests: deque[tuple[Any, ...]] = deque()
-        self._begun: deque[int] = deque()
-        self._in_flight: dict[object, int] = {}
+        self._requests = bytearray()
+        self._begun: list[int] = []
+        self._new_outcomes: list[tuple[Any, ...]] = []
+        self._outcomes: dict[tuple[Any, ...], int] = {}
+        """The number of each outcome."""
+        self._in_flight: set[int] = set()
+        """The start times of requests. Requests of one process start one after another."""
         self._unanswered = 0
         self._cpu_before_s = 0.0
 
@@ -55,7 +68,6 @@ class Recorder:
         """Connects this process to weir and starts the thread. Runs at Locust's event `init`, after all forks."""
         from gevent import getcurrent, monkey
 
-        self._current_greenlet = getcurrent
         self._environment = environment
         # gevent's versions would wait while a user computes, and would run users during a send.
         self._socket = monkey.get_original("socket", "socket")(1, 1)
@@ -65,7 +77,7 @@ class Recorder:
         except OSError as error:
             sys.exit(f"weir locust: cannot connect to weir: {error}")
         # This listener comes directly after Locust's own listener, and so gets the same requests.
-        environment.events.request.add_listener(self.record)
+        environment.events.request.add_listener(self.build_listener(getcurrent))
         poll = monkey.get_original("select", "poll")()
         poll.register(self._socket, 1)
         monkey.get_original("_thread", "start_new_thread")(self._report_until_weir_ends, (poll,))
@@ -78,16 +90,16 @@ class Recorder:
             self._send(record="restarted")
             return
         with self._sending:
-            self._requests.clear()
-            self._begun.clear()
+            _take(self._requests)
+            _take(self._begun)
         self._has_started = self._is_recording = True
-        self._cpu_before_s = time.process_time()
+        self._cpu_before_s = process_time()
         facts = describe(environment)
         self._users = facts["users"]
         self._send(
             record="started",
-            at_ns=time.monotonic_ns(),
-            unix_ns=time.time_ns(),
+            at_ns=monotonic_ns(),
+            unix_ns=time_ns(),
             pid=os.getpid(),
             measures_lag=self._measures_lag,
             **facts,
@@ -95,7 +107,7 @@ class Recorder:
 
     def stop(self, **_: Any) -> None:
         self.report()
-        self._send(record="stopped", at_ns=time.monotonic_ns())
+        self._send(record="stopped", at_ns=monotonic_ns())
 
     def close(self) -> None:
         """Sends the last requests and Locust's own figures before the process exits."""
@@ -116,31 +128,55 @@ class Recorder:
                 )
             self._send(record="ended")
 
-    def record(self, request_type: Any, name: Any, response_time: Any, response_length: Any, **more: Any) -> None:
-        if not self._is_recording:
-            return
-        response, exception = more.get("response"), more.get("exception")
-        is_http = isinstance(response, self._responses)
-        status = int(getattr(response, "status_code", 0) or 0) if is_http else 0
-        kind = None
-        if exception:
-            kind = "check" if status else failure_kind((is_http and getattr(response, "error", None)) or exception)
-        names = _text(request_type), _text(name)
-        # The first request after a pause gets the lag of the pause.
-        times = response_time, vars(self._current_greenlet()).pop("weir_lag_ns", 0)
-        self._requests.append((time.monotonic_ns(), *names, *times, int(response_length or 0), status, kind, is_http))
+    def build_listener(self, get_current: Any) -> Any:
+        """Returns the listener that records a request at its end. `get_current` returns the running greenlet."""
+        known, queue, responses = self._outcomes, self._requests, self._responses
+
+        # Locust passes nine arguments by name. To collect them in a dict would cost as much as half of the listener.
+        def record(
+            request_type: Any,
+            name: Any,
+            response_time: Any,
+            response_length: Any,
+            response: Any = None,
+            exception: Any = None,
+            context: Any = None,
+            start_time: Any = None,
+            url: Any = None,
+            **_: Any,
+        ) -> None:
+            nonlocal queue
+            if not self._is_recording:
+                return
+            is_http = isinstance(response, responses)
+            status = response.status_code or 0 if is_http else 0
+            kind = None
+            if exception:
+                kind = "check" if status else failure_kind((is_http and getattr(response, "error", None)) or exception)
+            outcome = request_type, name, status, kind, is_http
+            number = known.get(outcome)
+            if number is None:
+                number = known[outcome] = len(known)
+                self._new_outcomes.append((_text(request_type), _text(name), *outcome[2:]))
+            if response_time is None:
+                response_time = math.nan
+            # The first request after a pause gets the lag of the pause.
+            lag_ns = get_current().__dict__.pop("weir_lag_ns", 0)
+            queue += _pack_request(monotonic_ns(), number, response_time, lag_ns, response_length or 0)
+
+        return record
 
     def watch(self, client: Any) -> None:
         """Wraps the method `request` of a client class to record the start and the end of each request."""
         from gevent import GreenletExit
 
-        request = client.request
+        request, begun, in_flight = client.request, self._begun, self._in_flight
 
         @functools.wraps(request)
         def watched(*arguments: Any, **options: Any) -> Any:
-            asked, began_ns = object(), time.monotonic_ns()
-            self._begun.append(began_ns)
-            self._in_flight[asked] = began_ns
+            began_ns = monotonic_ns()
+            begun.append(began_ns)
+            in_flight.add(began_ns)
             try:
                 return request(*arguments, **options)
             except GreenletExit:
@@ -148,7 +184,7 @@ class Recorder:
                 self._unanswered += self._is_recording
                 raise
             finally:
-                del self._in_flight[asked]
+                in_flight.discard(began_ns)
 
         client.request = watched
 
@@ -156,19 +192,18 @@ class Recorder:
         """Sends the requests that began or ended since the previous report."""
         with self._sending:
             # Reads the clock before the requests: requests that end later belong to the next report.
-            now_ns = time.monotonic_ns()
-            requests = [self._requests.popleft() for _ in range(len(self._requests))]
-            begun = [self._begun.popleft() for _ in range(len(self._begun))]
-            in_flight = list(self._in_flight.values())
+            now_ns = monotonic_ns()
+            requests, begun, in_flight = _take(self._requests), _take(self._begun), list(self._in_flight)
             self._write(
+                requests,
+                array("q", begun).tobytes(),
                 record="news",
                 at_ns=now_ns,
-                requests=requests,
-                begun=begun,
+                outcomes=_take(self._new_outcomes),
                 in_flight=len(in_flight),
                 oldest_ns=max(0, now_ns - min(in_flight, default=now_ns)),
                 unanswered=self._unanswered,
-                cpu_s=time.process_time() - self._cpu_before_s,
+                cpu_s=process_time() - self._cpu_before_s,
                 peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             )
 
@@ -182,9 +217,10 @@ class Recorder:
         with self._sending:
             self._write(**line)
 
-    def _write(self, **line: Any) -> None:
+    def _write(self, requests: bytes = b"", begun: bytes = b"", /, **line: Any) -> None:
+        parts = json.dumps(line).encode(), requests, begun
         try:
-            self._socket.sendall(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            self._socket.sendall(b"".join((_pack_sizes(*map(len, parts)), *parts)))
         except OSError:
             os._exit(1)
 
@@ -236,13 +272,22 @@ def time_pauses(task_set: Any) -> bool:
 
     @functools.wraps(sleep)
     def timed(self: Any, seconds: float) -> None:
-        due_ns = time.monotonic_ns() + int(seconds * 1e9) + (TIMER_NS if seconds > 0 else 0)
+        due_ns = monotonic_ns() + (int(seconds * 1e9) + TIMER_NS if seconds > 0 else 0)
         sleep(self, seconds)
-        user = getcurrent()
-        user.weir_lag_ns = getattr(user, "weir_lag_ns", 0) + max(0, time.monotonic_ns() - due_ns)
+        late_ns = monotonic_ns() - due_ns
+        if late_ns > 0:
+            facts = getcurrent().__dict__
+            facts["weir_lag_ns"] = facts.get("weir_lag_ns", 0) + late_ns
 
     task_set._sleep = timed
     return True
+
+
+def _take(queue: Any) -> Any:
+    """Removes all items from a queue and returns them. Users may append items at the same time."""
+    taken = queue[: len(queue)]
+    del queue[: len(taken)]
+    return taken
 
 
 def _text(value: Any) -> str:
@@ -273,7 +318,7 @@ def main() -> None:
     from locust.clients import HttpSession
     from locust.contrib.fasthttp import ErrorResponse, FastHttpSession, FastResponse
 
-    responses = (requests.Response, FastResponse, ErrorResponse)
+    responses = (FastResponse, ErrorResponse, requests.Response)
     recorder = Recorder(path, responses, measures_lag=time_pauses(locust.TaskSet))
     recorder.watch(HttpSession)
     recorder.watch(FastHttpSession)

@@ -1,13 +1,18 @@
 """The Unix socket on which weir receives the records of all processes of Locust."""
 
+import json
 import selectors
 import socket
+import struct
 from collections.abc import Iterator
+from itertools import accumulate, pairwise
 from tempfile import TemporaryDirectory
 
 from weir.generators.scripted.lines import LINE, Line
 
 _READ_BYTES = 1 << 18
+_SIZES = struct.Struct("=3I")
+"""The sizes of the parts of a record: JSON, `News.requests` and `News.begun`. The parts follow the sizes."""
 
 
 class LocustSocket:
@@ -25,7 +30,7 @@ class LocustSocket:
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._connections: dict[int, socket.socket] = {}
         self._unread: list[bytes] = []
-        """The received bytes of an incomplete line, by the number of the process."""
+        """The received bytes of an incomplete record, by the number of the process."""
 
     def begin(self, pid: int) -> None:
         """Does nothing: each process reports its own CPU time."""
@@ -66,9 +71,15 @@ class LocustSocket:
             self._drop(number)
             yield number, None
             return
-        *whole, self._unread[number] = (self._unread[number] + data).split(b"\n")
-        for text in whole:
-            yield number, LINE.validate_json(text)
+        unread, start = self._unread[number] + data, 0
+        while len(unread) >= start + _SIZES.size:
+            bounds = [*accumulate(_SIZES.unpack_from(unread, start), initial=start + _SIZES.size)]
+            if len(unread) < bounds[-1]:
+                break
+            text, requests, begun = (unread[first:after] for first, after in pairwise(bounds))
+            start = bounds[-1]
+            yield number, LINE.validate_python({"requests": requests, "begun": begun, **json.loads(text)})
+        self._unread[number] = unread[start:]
 
     def _drop(self, number: int) -> None:
         connection = self._connections.pop(number)

@@ -30,7 +30,7 @@ class Source(Protocol):
 
     def read(self, timeout_s: float) -> Iterator[tuple[int, Line | None]]:
         """Yields the new records: the number of the process and a record. None: the process has closed its connection.
-        Waits up to `timeout_s` if there is no record."""
+        Waits for records up to `timeout_s`."""
 
     def end(self) -> Iterator[tuple[int, Line | None]]:
         """Yields the last records after the end of the tool."""

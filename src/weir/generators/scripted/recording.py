@@ -2,11 +2,14 @@
 complete when every running process has sent a report after the end of the interval."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from weir.generators.scripted.lines import Claims, Ended, Line, News, RequestRow, Started, Stopped
-from weir.model.hdr import HIGHEST_NS, Hdr
+import numpy as np
+
+from weir.generators.scripted.lines import REQUEST, Claims, Ended, Line, News, Outcome, Started, Stopped
+from weir.model.hdr import BUCKETS, HIGHEST_NS, Hdr
+from weir.model.hdr_batch import Integers, buckets_of
 from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
 
 Key = tuple[str, str]
@@ -42,19 +45,13 @@ class Tally:
         """Number of requests with a whole response, right or wrong."""
         return self.ok + self.errors["check"]
 
-    def record(self, row: RequestRow) -> None:
-        _, _, _, response_time_ms, lag_ns, body_bytes, status, kind, _ = row
-        self.requests += 1
-        self.received_bytes += body_bytes
-        if kind is not None:
-            self.errors[kind] += 1
-        if status:
-            self.statuses[status] += 1
-        # A client class in a locustfile may report a request without a time.
-        if kind in (None, "check") and response_time_ms is not None:
-            response_ns = min(max(0, round(response_time_ms * 1e6)) + lag_ns, HIGHEST_NS)
-            self.response.add(response_ns)
-            self.longest_ns = max(self.longest_ns, response_ns)
+    def count(self, outcome: Outcome, requests: int) -> None:
+        """Adds requests with the same outcome."""
+        self.requests += requests
+        if outcome.failure is not None:
+            self.errors[outcome.failure] += requests
+        if outcome.status:
+            self.statuses[outcome.status] += requests
 
     def add(self, other: "Tally") -> None:
         self.begun += other.begun
@@ -75,6 +72,7 @@ class Process:
     last_ns: int = 0
     stopped_ns: int | None = None
     news: News | None = None
+    outcomes: list[Outcome] = field(default_factory=list)
     has_ended: bool = False
     is_lost: bool = False
     """Whether the process ended without its last report."""
@@ -137,7 +135,8 @@ class Recording:
                 process.role, process.last_ns = line.role, line.at_ns
             case News():
                 process.last_ns, process.news = line.at_ns, line
-                self._count(line)
+                process.outcomes += line.outcomes
+                self._count(process, line)
             case Claims():
                 self.claims = line
             case Stopped():
@@ -159,25 +158,45 @@ class Recording:
         while self._open or self.start_ns + self._closed * self._interval_ns < end_ns:
             yield self._close(end_ns)
 
-    def _count(self, news: News) -> None:
-        for began_ns in news.begun:
-            self._tally_at(began_ns).begun += 1
-        for row in news.requests:
-            ended_ns, kind, name, response_time_ms, *_, is_http = row
-            self._tally_at(ended_ns).record(row)
-            self.tallies[kind, name].record(row)
-            if self.measures_lag and response_time_ms is not None and row[7] in (None, "check"):
-                self.service.add(min(max(0, round(response_time_ms * 1e6)), HIGHEST_NS))
-                self.lag.add(min(row[4], HIGHEST_NS))
-            if not is_http:
-                self.foreign += 1
-                self._tally_at(ended_ns - round((response_time_ms or 0) * 1e6)).begun += 1
-        for row in news.parts:
-            self.tallies[row[1], row[2]].record(row)
+    def _count(self, process: Process, news: News) -> None:
+        """Adds the requests of a report. A loop over thousands of requests would take CPU time from the tool."""
+        rows = np.frombuffer(news.requests, REQUEST)
+        numbers, places = np.unique(rows["outcome"], return_inverse=True)
+        outcomes = [process.outcomes[number] for number in numbers.tolist()]
+        # A client class in a locustfile may report a request without a time.
+        is_whole = np.array([outcome.failure in (None, "check") for outcome in outcomes], bool)[places]
+        times = np.flatnonzero(is_whole & ~np.isnan(rows["response_time_ms"]))
+        service_ns = np.clip(np.rint(np.nan_to_num(rows["response_time_ms"]) * 1e6), 0, HIGHEST_NS).astype(np.int64)
+        response_ns = np.minimum(service_ns + rows["lag_ns"], HIGHEST_NS)
+        if self.measures_lag:
+            _add_times([self.service], np.zeros_like(times), service_ns[times])
+            _add_times([self.lag], np.zeros_like(times), np.minimum(rows["lag_ns"][times], HIGHEST_NS))
 
-    def _tally_at(self, at_ns: int) -> Tally:
-        """Returns the tally of the interval with `at_ns`; of the first incomplete interval if `at_ns` is too early."""
-        return self._open[max((at_ns - self.start_ns) // self._interval_ns, self._closed)]
+        is_part = np.array([outcome.is_part for outcome in outcomes], bool)[places]
+        has_no_start = ~np.array([outcome.has_start for outcome in outcomes], bool)[places] & ~is_part
+        if news.in_flight is not None:
+            self.foreign += int(has_no_start.sum())
+        begun_ns = np.append(np.frombuffer(news.begun, np.int64), (rows["end_ns"] - service_ns)[has_no_start])
+        for index, begun in _count_values(self._find_intervals(begun_ns)):
+            self._open[index].begun += begun
+
+        indexes, intervals = np.unique(np.where(is_part, -1, self._find_intervals(rows["end_ns"])), return_inverse=True)
+        by_interval = [Tally() if index < 0 else self._open[index] for index in indexes.tolist()]
+        by_key = [self.tallies[outcome.type, outcome.name] for outcome in outcomes]
+        for tallies, of in ((by_interval, intervals), (by_key, places)):
+            for pair, requests in _count_values(of * len(outcomes) + places):
+                tallies[pair // len(outcomes)].count(outcomes[pair % len(outcomes)], requests)
+            longest_ns = np.zeros(len(tallies), np.int64)
+            np.maximum.at(longest_ns, of[times], response_ns[times])
+            received = np.bincount(of, rows["received_bytes"], len(tallies))
+            for tally, longest, size in zip(tallies, longest_ns.tolist(), received.tolist(), strict=True):
+                tally.longest_ns = max(tally.longest_ns, longest)
+                tally.received_bytes += int(size)
+            _add_times([tally.response for tally in tallies], of[times], response_ns[times])
+
+    def _find_intervals(self, at_ns: Integers) -> Integers:
+        """Returns the index of the interval with each time; of the first incomplete interval if a time is too early."""
+        return np.maximum((at_ns - self.start_ns) // self._interval_ns, self._closed)
 
     def _complete(self) -> Iterator[Interval]:
         # A master runs on after its workers stop. A worker without users may still get users.
@@ -216,6 +235,19 @@ class Recording:
             response_time_us=_summarize_times(tally),
             histogram=tally.response.to_text(),
         )
+
+
+def _add_times(histograms: Sequence[Hdr], of: Integers, times_ns: Integers) -> None:
+    """Adds each time to a histogram. `of`: the place of each time's histogram in `histograms`."""
+    for pair, often in _count_values(of * BUCKETS + buckets_of(times_ns)):
+        counts, bucket = histograms[pair // BUCKETS].counts, pair % BUCKETS
+        counts[bucket] = counts.get(bucket, 0) + often
+
+
+def _count_values(values: Integers) -> Iterator[tuple[int, int]]:
+    """Yields each distinct value and its number of occurrences."""
+    found, counts = np.unique(values, return_counts=True)
+    return zip(found.tolist(), counts.tolist(), strict=True)
 
 
 def _summarize_times(tally: Tally) -> IntervalQuantiles:
