@@ -166,7 +166,7 @@ def test_a_line_break_in_an_argument_stays_in_the_comment(convert: Convert) -> N
     ("words", "problem"),
     [
         (["siege", "-c", "1"], "found 'siege', expected one of wrk, wrk2, hey, ab, jmx, har"),
-        (["wrk -c '1"], "cannot read the command line \"wrk -c '1\": No closing quotation"),
+        (["wrk -c '1"], 'cannot read the command line "wrk -c \'1": No closing quotation'),
         (["--command", "--study", "wrk", "-c1", URL], "--command: found together with --study"),
         (["hey", "-n", "5", "-c", "10", URL], "-n: found 5, expected at least 10, one for each worker (-c)"),
         (["wrk", "-t1", "-c1", "https://127.0.0.1/"], "URL: found 'https://127.0.0.1/', expected http://HOST"),

@@ -49,7 +49,9 @@ def test_what_a_service_lacks_is_its_program_or_what_fetches_it() -> None:
 def test_a_server_of_the_users_own_needs_nothing_and_cannot_be_followed(bare: pytest.MonkeyPatch) -> None:
     bare.setenv("WEIR_POSTGRES_URL", "postgresql://u:p@h/d")
     assert find_unmet_need(read_service("postgres")) is None
-    assert str(find_unmet_need(read_service("postgres-standby"))).endswith("but WEIR_POSTGRES_URL names your own server")
+    assert str(find_unmet_need(read_service("postgres-standby"))).endswith(
+        "but WEIR_POSTGRES_URL names your own server"
+    )
 
 
 @pytest.mark.usefixtures("bare")
