@@ -200,7 +200,7 @@ def test_a_run_goes_on_for_a_block_that_somebody_asks_for_and_says_so(
     assert {trial.block for trial in kept_trials(tmp_path / "out")} == {1, 2}
     with RunReader(tmp_path / "out") as reader:
         made = len(reader.trials())
-        assert reader.stopped == StopReason("blocks", 2, "2 blocks: 1 as asked, and 1 more by request", added=1)
+        assert reader.stopped == StopReason("blocks", 2, "2 blocks: 1 as asked, and 1 more that you asked for", added=1)
     assert "added 1 block to" in " ".join(weir("report", "out").stdout.split())
     resumed = weir("run", "--resume", "out")
     assert resumed.returncode == 0, resumed.stderr

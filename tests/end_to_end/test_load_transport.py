@@ -237,7 +237,7 @@ def test_answers_come_when_the_kernel_received_them(weir: Weir, serve: Callable[
     target = f"http://{serve('null')}/"
     done = weir("load", target, "--kernel-timestamps", "-c", "2", "-n", "500", "--json", str(tmp_path / "r.json"))
     assert done.returncode == 0, done.stderr
-    assert "end of response: kernel's time for 500 responses\n" in done.stdout
+    assert "end of response: kernel timestamps of 500 responses\n" in done.stdout
     assert json.loads((tmp_path / "r.json").read_text())["generator"]["kernel_timestamps"] == {
         "used": 500,
         "missing": 0,

@@ -165,7 +165,7 @@ def test_a_budget_without_room_for_a_block_is_an_error_before_anything_starts(
     ("method", "problem"),
     [
         ("width = 0.05", "expected most_blocks or budget_s, too"),
-        ("most_blocks = 4", "expected width, too"),
+        ("most_blocks = 4", "expected also width"),
         ("width = 0.05\nmost_blocks = 1", "expected at least blocks = 2"),
         ('budget_s = "20 min"', "budget_s: found '20 min'; should be a valid number"),
         ('failures = "ignore"', "failures"),

@@ -60,14 +60,14 @@ def test_blocks_that_somebody_asks_for_come_on_top_and_are_told_from_those_of_th
     assert asked(5, method(), more=2) is None
     assert asked(6, method(), more=2) is None
     stop = asked(7, method(), more=2)
-    assert stop == StopReason("blocks", 6, "6 blocks: 4 as asked, and 2 more by request", added=2)
+    assert stop == StopReason("blocks", 6, "6 blocks: 4 as asked, and 2 more that you asked for", added=2)
     # A resumed run already has the extra blocks.
     assert asked(6, method(), begun=True) is None
     assert asked(7, method()) == stop
     most = asked(8, method(width=0.05, most_blocks=6), 0.2, more=1)
     assert most is not None
     assert (most.rule, most.added) == ("most_blocks", 1)
-    assert "the most that the study allows, and 1 more by request;" in most.text
+    assert "the most that the study allows, and 1 more that you asked for;" in most.text
     narrow = asked(8, method(width=0.05, most_blocks=6), 0.01, more=2)
     assert narrow is not None
     assert (narrow.rule, narrow.added) == ("width", 1)

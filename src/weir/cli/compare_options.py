@@ -19,9 +19,9 @@ Build = Annotated[str | None, Option(
     "--build", metavar="COMMAND", help="With --git: shell command that weir runs once to build each commit.")]
 Env = Annotated[list[str] | None, Option(
     "--env", metavar="NAME=A,B",
-    help="Compare values of an environment variable. A command follows --. The value replaces {NAME}.")]
+    help="Compare values of an environment variable. Write the command after --; each value replaces {NAME} in it.")]
 Https = Annotated[bool, Option(
-    "--https", help="The servers of the commands speak HTTPS. See also --cacert, --cert and --insecure.")]
+    "--https", help="Use HTTPS for servers that commands start. See also --cacert, --cert and --insecure.")]
 Watch = Annotated[str | None, Option(
     "--watch", metavar="PID,PID", help="Process id of the server of each URL, to measure CPU and memory.")]
 ReadyPath = Annotated[str, Option(

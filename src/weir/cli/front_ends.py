@@ -1,7 +1,8 @@
 """`weir wrk`, `weir wrk2`, `weir hey`, `weir ab`: run a tool's command line with weir, and print the tool's report.
 
-The report goes to standard output, so that scripts can still parse the report. Standard error has weir's verdict and
-the differences from the tool. Imports delay short runs, so this module uses neither typer, rich nor pydantic.
+The report goes to standard output, so that scripts can still parse the report. Standard error has weir's verdict
+and the differences of weir's load from the tool's load. This module uses neither typer, rich nor pydantic, because
+importing them would delay short runs.
 """
 
 import sys

@@ -23,7 +23,7 @@ def import_csv(
         Option(
             "--map",
             metavar="FIELD=COLUMN[:UNIT]",
-            help=f"Read FIELD from COLUMN, or from a sum: cpu_s=user:ticks+system:ticks. Fields: {_FIELDS}.",
+            help=f"Read FIELD from COLUMN, from COLUMN:UNIT, or from a sum such as user:ticks+system:ticks. Fields: {_FIELDS}.",
         ),
     ] = None,
     mapping: Annotated[

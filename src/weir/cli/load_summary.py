@@ -33,8 +33,8 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
     if summary.tls_handshake_us is not None:
         lines.append(_row("TLS handshake", summary.tls_handshake_us))
     if (stamps := summary.generator.kernel_timestamps) is not None:
-        by_the_clock = f", generator's time for {stamps.missing:,}" if stamps.missing else ""
-        lines.append(f"  end of response: kernel's time for {stamps.used:,} responses{by_the_clock}")
+        by_the_clock = f", the generator's clock for {stamps.missing:,}" if stamps.missing else ""
+        lines.append(f"  end of response: kernel timestamps of {stamps.used:,} responses{by_the_clock}")
     lines += ["", "  status  " + (", ".join(f"{code}: {count:,}" for code, count in summary.status.items()) or "none")]
     if summary.steps:
         lines += _parts("steps", list(summary.steps.items()))

@@ -28,7 +28,8 @@ Scale = Annotated[
     str | None,
     Option(
         "--scale",
-        help="Size of the study: quick (minutes), evidence (enough for a claim), article, or the study's own scale.",
+        help="Size of the study: quick (minutes), evidence (enough for a claim), article (enough for a publication), or a "
+        "scale of the study.",
     ),
 ]
 Objective = Annotated[

@@ -61,7 +61,9 @@ def run(
     listen: options.Listen = None,
     quiet: options.Quiet = False,
     json_: options.Json = False,
-    driven: Annotated[bool, Option("--driven", hidden=True, help="Another machine controls this run.")] = False,
+    driven: Annotated[
+        bool, Option("--driven", hidden=True, help="Internal: let another machine control this run.")
+    ] = False,
     typed: Annotated[
         str | None, Option("--typed", hidden=True, help="Internal: the user's command line, for the run file.")
     ] = None,

@@ -79,7 +79,8 @@ def parse_form(fields: Mapping[str, str]) -> LoadSpec:
 
 
 class FormLoads:
-    """Runs the loads of one page, and keeps each load in the folder of runs. The caller must call `close`."""
+    """Runs the loads that users start with the form of the live page, and keeps each load in the folder of runs. The
+    caller must call `close`."""
 
     def __init__(self, folder: Path) -> None:
         from weir.live import Controls, EventQueue, PageInfo

@@ -67,7 +67,7 @@ def _format_row(name: str, form: Callable[[float], str], mean: float, stdev: flo
 
 def measure_share(times: Times, lowest_ns: float, highest_ns: float) -> float:
     """Returns the share of times from `lowest_ns` to `highest_ns`; NaN without times. A bucket that overlaps the range
-    counts in full. So times equal to the mean count as within one deviation."""
+    counts in full. Therefore, times that are equal to the mean always fall within one deviation."""
     if not times.count:
         return math.nan
     below = times.count_up_to(lowest_ns * (1 - _BUCKET_WIDTH))

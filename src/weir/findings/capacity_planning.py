@@ -251,8 +251,9 @@ def _describe_tier(
 def predict_replicas(
     reader: RunReader, *, stack: str | None = None, replicas: Sequence[int] = ()
 ) -> tuple[ReplicaPrediction, ...]:
-    """Predicts a stack's throughput for the measured numbers of processes and for `replicas`, from the measurement with
-    the fewest processes. `stack`: label; None selects the only one. Raises UsageError if the run has no demands."""
+    """Predicts a stack's throughput from the measurement with the fewest processes: for the other measured numbers of
+    processes, as a check of the prediction, and for `replicas`. `stack`: label; None selects the only one. Raises
+    UsageError if the run has no CPU times per request."""
     found, cell = _find_bottleneck(reader, stack)
     trials = [trial for trial in reader.trials() if is_used(trial)]
     alike = {

@@ -175,7 +175,7 @@ class IdenticalCopies:
     """The A/A test: number and size of differences between copies of one stack. Smaller differences are noise."""
 
     compared: int
-    """Number of comparisons of two copies."""
+    """Number of comparisons between two copies of the stack."""
     called_different: int
     """Number of comparisons with an interval that excludes 1."""
     spread: float | None

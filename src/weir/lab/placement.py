@@ -116,7 +116,8 @@ def _build_network(table: NetworkTable | None) -> Network | None:
 
 
 def _note_shared_cpus(placement: Placement) -> Placement:
-    """Returns the placement with sentences about shared CPUs, and about one role's TCP work on another role's CPUs."""
+    """Adds notes to the placement: which of generator, stack and services share CPUs, and where the kernel does the TCP
+    work of one of them on the CPUs of another."""
     cpus = {role: set(getattr(placement, role)) for role in _ROLES}
     notes = []
     for one, other in combinations(("load", "stack", "services"), 2):

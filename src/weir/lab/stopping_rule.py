@@ -55,7 +55,7 @@ def find_stop_reason(
         return StopReason("width", done, why, added)
     wide = "" if method.width is None else f"; {describe_wide_intervals(precisions, method.width)}"
     if method.last_block is not None and block > method.last_block + extra_blocks:
-        more = f", and {added} more by request" if added else ""
+        more = f", and {added} more that you asked for" if added else ""
         if method.width is None:
             asked = f"{blocks}: {method.last_block} as asked{more}" if added else f"{blocks}, as asked"
             return StopReason("blocks", done, asked, added)

@@ -186,7 +186,7 @@ class RequestLogUse(Record):
     records: int
     """Records in the file."""
     lost: int
-    """Records that weir could not write, because the disk was too slow or full. `verdict` reports lost records."""
+    """Number of records that weir could not write, because the disk was too slow or full. `verdict` reports them."""
     problem: str | None = None
     """The reason why the disk rejected records. None if the disk accepted all records."""
 
@@ -382,9 +382,9 @@ class LoadSummary(Record):
 
     @classmethod
     def from_figures(cls, requests: RequestCounts, duration_s: float, **figures: Any) -> Self:
-        """Builds the summary of a load, or of a part of it, from single `figures` (fields of the summary). A figure is
-        missing if it is absent or None. A missing throughput is computed, a missing verdict is valid, and other missing
-        figures stay empty."""
+        """Builds the summary of a load, or of a part of it, from single `figures` (fields of the summary). A figure that
+        is None counts as missing. Values of missing figures: the throughput is computed, the verdict is "valid", and all
+        other figures stay empty."""
         usual: dict[str, Any] = {
             "schema": 1,
             "target": "",

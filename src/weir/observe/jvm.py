@@ -109,6 +109,6 @@ def read_pause_events(logs: Iterable[Path], *, start_ns: int, end_ns: int) -> li
 
 
 def is_shared_by_jvms(path: str) -> bool:
-    """Returns whether several JVMs may use this file. A JVM publishes counters in `hsperfdata_USER/PID`. JVMs in
-    different PID namespaces may have the same PID."""
+    """Returns whether several JVMs can write to this file. A JVM publishes counters in `hsperfdata_USER/PID`, and JVMs
+    in different PID namespaces can have the same PID."""
     return Path(path).parent.name.startswith("hsperfdata_")

@@ -48,7 +48,7 @@ _NORMAL_MAD = 1.4826
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
-    """The common steady state of several series of one length."""
+    """The steady state that several series of equal length have in common."""
 
     changes: tuple[int, ...]
     """Change points of all series: the index of the first point of each new level."""

@@ -18,8 +18,8 @@ _COLUMN_TYPES: dict[Any, str] = {bool: "INTEGER", int: "INTEGER", float: "REAL",
 
 def derive_columns(record: type, *, nullable: bool = False) -> dict[str, str]:
     """Returns a dict from each field of `record` (a dataclass or named tuple) to the SQL of the field's column. A value
-    of a type that SQLite lacks becomes JSON in a TEXT column. A `Literal` becomes a check of its texts. `nullable`:
-    every column may be null."""
+    of a type that SQLite lacks becomes JSON in a TEXT column. A `Literal` becomes a CHECK of its texts. If
+    `nullable` is true, every column may be null."""
     return {name: _derive_column(name, type_, nullable=nullable) for name, type_ in get_type_hints(record).items()}
 
 

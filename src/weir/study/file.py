@@ -91,7 +91,9 @@ class Method(Table):
     def _rules_for_stopping_go_together(self) -> "Method":
         if self.width is None:
             if self.most_blocks is not None:
-                raise ValueError("most_blocks: expected width, too, such as width = 0.05; otherwise set only blocks")
+                raise ValueError(
+                    "most_blocks: expected also width, such as width = 0.05; for a fixed number of blocks, set only blocks"
+                )
             return self
         if self.most_blocks is not None and self.most_blocks < self.blocks:
             raise ValueError(f"most_blocks: found {self.most_blocks}, expected at least blocks = {self.blocks}")

@@ -79,14 +79,14 @@ def test_requests_to_other_hosts_and_assets_and_beacons_are_left_out_and_counted
     notes = "\n".join(found.notes)
     assert "taken: 2 of 15 requests (GET 2)" in notes
     assert "left out 1: requests to other hosts: https://ads.example" in notes
-    assert "left out 3: assets such as images, styles and scripts (--with assets takes them)" in notes
+    assert "left out 3: assets such as images, styles and scripts (--with assets includes them)" in notes
     assert "left out 1: beacons and certificate checks: POST /seen" in notes
     assert "left out 1: preflight requests" in notes
     assert "left out 2: requests with another scheme than HTTP: data:, wss:" in notes
     assert "left out 2: responses from the browser's cache" in notes
     assert "left out 1: requests without a response: GET /never" in notes
-    assert "left out 1: DELETE requests (--with deletes takes them): DELETE /item" in notes
-    assert "left out 1: requests with a status of 400 or more (--with failures takes them): 503 GET /busy" in notes
+    assert "left out 1: DELETE requests (--with deletes includes them): DELETE /item" in notes
+    assert "left out 1: requests with a status of 400 or more (--with failures includes them): 503 GET /busy" in notes
 
 
 def test_options_take_what_is_otherwise_left_out(record: Record) -> None:

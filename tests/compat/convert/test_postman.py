@@ -225,7 +225,7 @@ def test_disabled_headers_other_hosts_and_deletes_are_left_out(collect: Collect)
     assert found.scenario.steps[0].headers == {"A": "1"}
     notes = "\n".join(found.notes)
     assert "left out 1: requests to other hosts (--host chooses another): http://other" in notes
-    assert "left out 1: DELETE requests (--with deletes takes them): c" in notes
+    assert "left out 1: DELETE requests (--with deletes includes them): c" in notes
     assert "left out 1: requests with hawk authentication, which weir cannot make: d" in notes
     assert list_steps(collect(*items, words=("--host", "other"))) == ["GET /"]
     with pytest.raises(UsageError, match="--host: found 'none', expected one of the hosts"):

@@ -96,11 +96,11 @@ def _find_reason(entry: Entry, origin: str, kinds: Sequence[str]) -> tuple[str, 
         return "beacons and certificate checks", place
     if "assets" not in kinds and (_ASSET_TYPE.match(answer_type) or (end := _ASSET_END.fullmatch(url.path))):
         found = answer_type.split(";")[0] or (end[1] if end else "")
-        return "assets such as images, styles and scripts (--with assets takes them)", found
+        return "assets such as images, styles and scripts (--with assets includes them)", found
     if request.method == "DELETE" and "deletes" not in kinds:
-        return "DELETE requests (--with deletes takes them)", place
+        return "DELETE requests (--with deletes includes them)", place
     if status >= 400 and "failures" not in kinds:
-        return "requests with a status of 400 or more (--with failures takes them)", f"{status} {place}"
+        return "requests with a status of 400 or more (--with failures includes them)", f"{status} {place}"
     return None
 
 

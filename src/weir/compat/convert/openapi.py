@@ -123,13 +123,13 @@ class _Reader:
 
     def _find_reason(self, method: str, operation: Mapping[str, Any]) -> str | None:
         if method in _WRITES and "writes" not in self._kinds:
-            return "operations that write: POST, PUT and PATCH (--with writes takes them)"
+            return "operations that write: POST, PUT and PATCH (--with writes includes them)"
         if method == "delete" and "deletes" not in self._kinds:
-            return "DELETE operations (--with deletes takes them)"
+            return "DELETE operations (--with deletes includes them)"
         if method in ("options", "trace"):
             return "OPTIONS and TRACE operations"
         if operation.get("deprecated") and "deprecated" not in self._kinds:
-            return "deprecated operations (--with deprecated takes them)"
+            return "deprecated operations (--with deprecated includes them)"
         return None
 
     def _find_base(self, operation: Mapping[str, Any], item: Mapping[str, Any]) -> str | None:

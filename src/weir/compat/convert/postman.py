@@ -194,7 +194,7 @@ class _Reader:
                 self._scope.script_only.update(dict.fromkeys(script.unknown, place.name))
         method = (request.method or "GET").upper()
         if method == "DELETE" and "deletes" not in self._kinds:
-            raise _Refused("DELETE requests (--with deletes takes them)")
+            raise _Refused("DELETE requests (--with deletes includes them)")
         origin, target = self._read_url(place, request.url)
         draft = Draft(place.name, method, origin, target, name=_VARIABLE.sub(r"\1", place.name))
         for header in request.header:

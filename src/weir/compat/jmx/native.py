@@ -43,7 +43,7 @@ class NativeLoad:
 
     @property
     def command(self) -> str:
-        """The `weir load` command line of this load, for the folder with the scenario file and the CSV files."""
+        """The `weir load` command line of this load. It must run in the folder of the scenario file and the CSV files."""
         return replace(self.spec, scenario={}, scenario_file=self.scenario_file).to_command()
 
     @property

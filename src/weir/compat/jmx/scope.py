@@ -15,7 +15,7 @@ from weir.compat.jmx.tree import Element
 _SCOPED = frozenset(["HeaderManager", "CookieManager", "ConstantTimer", "UniformRandomTimer", "ResponseAssertion"])
 
 Report = Callable[[Element, str, str], None]
-"""Adds a complaint about an element. The two texts are `why` and `what` of the complaint."""
+"""Adds a complaint about an element. Arguments: the element, and the complaint's `why` and `what`."""
 
 
 def is_scoped(element: Element) -> bool:

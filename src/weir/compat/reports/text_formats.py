@@ -286,8 +286,8 @@ BOMBARDIER = TextFormat(
 
 
 def _finish_autocannon(values: Values) -> Values:
-    """Divides the number of requests by the time, because `Req/Sec` is a mean of samples. autocannon rounds times down
-    to whole milliseconds, and prints thousands of requests as `2k`."""
+    """Computes the throughput as requests ÷ time, because `Req/Sec` is a mean of samples. The figures are rounded:
+    autocannon rounds times down to whole milliseconds, and prints thousands of requests as `2k`."""
     columns = re.findall(r"[\d.]+%|Avg|Stdev|Max", values.pop("columns"))
     cells = re.findall(r"[\d.,]+(?: ?(?:ms|s)\b)?", values.pop("times"))
     times = dict(zip(columns, map(read_whole_ms, cells), strict=True))
