@@ -9,11 +9,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from weir.engine_process import Closing, EngineProcess, Record, StartEngine
 from weir.model.errors import ExitCode, GeneratorError, TargetError, WeirError
-from weir.model.records import Sample
+from weir.model.records import Sample, convert
 from weir.model.run_types import Limits, Network
 
 _ANSWER_S = 60.0
@@ -197,7 +195,7 @@ class Host(Closing):
 
     def capabilities(self) -> Capabilities:
         """Tries all optional features on the host's machine, and returns the results."""
-        return msgspec.convert(self._ask("capabilities"), Capabilities)
+        return convert(self._ask("capabilities"), Capabilities)
 
     def run(
         self,

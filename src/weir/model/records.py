@@ -4,9 +4,11 @@ are the JSON's keys. Readers ignore unknown keys (`docs/reference/engine.md`).
 This module does not use pydantic: importing pydantic takes longer than all other imports of a short load.
 """
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Self, dataclass_transform
+from functools import cache
+from typing import Any, Literal, Self, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -21,6 +23,24 @@ _OMITTED: Mapping[str, bool] = {"is_omitted": True}
 """Metadata of a field: if the value is None, the JSON lacks the key."""
 
 
+_Type = TypeVar("_Type")
+_PREPARING = threading.Lock()
+
+
+def convert(value: Any, type_: type[_Type]) -> _Type:
+    """Returns `value`, decoded from JSON, as a dataclass. Raises ValueError if a key is missing or has a wrong type."""
+    _prepare(type_)
+    return msgspec.convert(value, type_)
+
+
+@cache
+def _prepare(type_: type) -> None:
+    """Lets msgspec describe a type before the first conversion. If two threads did so at once, one of them would read
+    the unfinished description of the other, and the process would crash."""
+    with _PREPARING:
+        msgspec.json.Decoder(type_)
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Record:
     """A line of the engine's output, or a part of such a line. Each subclass is a frozen dataclass."""
@@ -31,7 +51,7 @@ class Record:
     @classmethod
     def from_json(cls, value: Any) -> Self:
         """Returns the record for a decoded JSON object. Raises ValueError if a key is missing or has a wrong type."""
-        return msgspec.convert(value, cls)
+        return convert(value, cls)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the JSON object of this record. Inverse of `from_json`."""
