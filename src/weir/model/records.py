@@ -7,7 +7,6 @@ This module does not use pydantic: importing pydantic takes longer than all othe
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import Any, Literal, Self, TypeVar, dataclass_transform
 
 import msgspec
@@ -25,20 +24,18 @@ _OMITTED: Mapping[str, bool] = {"is_omitted": True}
 
 _Type = TypeVar("_Type")
 _PREPARING = threading.Lock()
+_PREPARED: set[type] = set()
 
 
 def convert(value: Any, type_: type[_Type]) -> _Type:
     """Returns `value`, decoded from JSON, as a dataclass. Raises ValueError if a key is missing or has a wrong type."""
-    _prepare(type_)
+    # msgspec describes a type before the first conversion. If two threads did so at once, one of them would read the
+    # unfinished description of the other, and the process would crash.
+    if type_ not in _PREPARED:
+        with _PREPARING:
+            msgspec.json.Decoder(type_)
+            _PREPARED.add(type_)
     return msgspec.convert(value, type_)
-
-
-@cache
-def _prepare(type_: type) -> None:
-    """Lets msgspec describe a type before the first conversion. If two threads did so at once, one of them would read
-    the unfinished description of the other, and the process would crash."""
-    with _PREPARING:
-        msgspec.json.Decoder(type_)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
