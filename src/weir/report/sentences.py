@@ -46,7 +46,7 @@ def rate_sentence(series: PointSeries) -> str:
     fewer = next((stack for stack in series.stacks if stack.trials < stack.of_trials), None)
     some = (
         fewer
-        and f"{fewer.trials} of a stack's {fewer.of_trials} trials, at equal distances, as in all charts over time"
+        and f"{fewer.trials} of {fewer.of_trials} trials of a stack, at equal distances, as in all charts over time"
     )
     text = f"Mean over {some or 'trials'}; the band reaches from the slowest to the fastest trial."
     if moves:
