@@ -26,7 +26,7 @@ from weir.cluster.merge import IntervalMerger
 from weir.cluster.ray_cluster import join_cluster
 from weir.generators.engine import EngineLoad
 from weir.model.load import ClosedLoad, LoadPlan, Request
-from weir.model.records import Interval
+from weir.model.load_records import Interval
 
 NODES = Path(__file__).resolve().parent.parent / "tests" / "support" / "ray_nodes.py"
 CONNECTIONS = 64

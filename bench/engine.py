@@ -28,12 +28,12 @@ class EngineLoad:
 def engine_load(plan: LoadPlan, cpu: int, folder: Path, *, back_end: str = "auto", owns_cpu: bool = True) -> EngineLoad:
     """Runs a plan on `cpu`.
 
-    With `owns_cpu` the engine knows that no other process needs the CPU, so it polls before it sleeps. Raises
+    An engine with a CPU of its own polls before it sleeps. Without `owns_cpu` it runs on any CPU and never polls. Raises
     BenchError if requests failed or the engine calls the load invalid.
     """
     path = folder / "plan.json"
     path.write_text(json.dumps({**plan.to_json(), "cpus": [cpu] if owns_cpu else [], "backend": back_end}))
-    process = run_on(cpu, [find_engine_binary(), "load", "--plan", path], folder, plan.duration_s)
+    process = run_on(cpu if owns_cpu else None, [find_engine_binary(), "load", "--plan", path], folder, plan.duration_s)
     records = [json.loads(line) for line in process.output.splitlines()]
     hello, end = records[0], records[-1]
     summary = end["summary"]

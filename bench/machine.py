@@ -78,17 +78,18 @@ class Finished:
     """Peak memory, read ten times a second: the kernel's figure at the end includes Python's memory before the fork."""
 
 
-def run_on(cpu: int, command: Sequence[str | Path], folder: Path, duration_s: float) -> Finished:
-    """Runs `command` on `cpu` to its end. The process never outlives this call.
+def run_on(cpu: int | None, command: Sequence[str | Path], folder: Path, duration_s: float) -> Finished:
+    """Runs `command` on `cpu`, or on any CPU, to its end. The process never outlives this call.
 
     The output goes to a file, so that no reader takes CPU time meanwhile. Raises BenchError if the command fails or
     takes much longer than `duration_s`.
     """
     name = Path(command[0]).name
+    pinned = [] if cpu is None else ["taskset", "--cpu-list", str(cpu)]
     output_path, error_path = folder / "output", folder / "error"
     with output_path.open("wb") as output, error_path.open("wb") as error:
         process = subprocess.Popen(
-            ["taskset", "--cpu-list", str(cpu), *command], stdin=subprocess.DEVNULL, stdout=output, stderr=error
+            [*pinned, *command], stdin=subprocess.DEVNULL, stdout=output, stderr=error
         )
         try:
             peak_rss_bytes = _watch(process.pid, duration_s + PATIENCE_S)

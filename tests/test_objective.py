@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from weir import objective as module
 from weir.model.errors import UsageError
 from weir.model.hdr import Hdr
-from weir.model.records import ErrorCounts, Interval, IntervalQuantiles, LoadEnd
+from weir.model.load_records import ErrorCounts, Interval, IntervalQuantiles, LoadEnd
 from weir.objective import AbortWatch, judge, parse_abort_condition, parse_objective
 
 # Times in microseconds that a histogram of three digits holds exactly.

@@ -4,14 +4,14 @@ from pydantic import TypeAdapter
 
 from scripts.reference.json_types import described
 from scripts.reference.tables import Sections
-from weir.model import records, resources
-from weir.model.records import LoadSummary
+from weir.model import load_records, resources
+from weir.model.load_records import LoadSummary
 from weir.model.resources import StackResources
 
 _HEAD = """\
 # The JSON of one load
 
-<!-- Made by `make reference` from the types in src/weir/model/records.py and resources.py. Change the docstrings there. -->
+<!-- Made by `make reference` from the types in src/weir/model/load_records.py and resources.py. Change the docstrings there. -->
 
 `weir load … --json FILE` writes this JSON; `-` is standard output. `weir report LOAD --json` prints the JSON of a kept load, with the
 settings of the load under `run`. These keys stay; readers must ignore keys that they do not know. Times are in microseconds, and null
@@ -33,7 +33,7 @@ process ids; the other keys are below.
 
 
 def page() -> str:
-    load = described(TypeAdapter(LoadSummary).json_schema(), records)
+    load = described(TypeAdapter(LoadSummary).json_schema(), load_records)
     server = described(TypeAdapter(StackResources).json_schema(), resources)
     return "\n".join(
         [

@@ -11,7 +11,8 @@ from typing import Any
 
 from weir.engine_process import Closing, EngineProcess, Record, StartEngine
 from weir.model.errors import ExitCode, GeneratorError, TargetError, WeirError
-from weir.model.records import Sample, convert
+from weir.model.observer_records import Sample
+from weir.model.records import convert
 from weir.model.run_types import Limits, Network
 
 _ANSWER_S = 60.0

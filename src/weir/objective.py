@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 from weir.model.errors import UsageError
 from weir.model.hdr import Hdr
 from weir.model.load_observer import LoadObserver
-from weir.model.records import Interval, LoadEnd
+from weir.model.load_records import Interval, LoadEnd
 
 Unit = Literal["us", "fraction", "count", "rps"]
 Times = Mapping[int, int]

@@ -10,7 +10,7 @@ import pytest
 from weir.audit.laws import find_violations
 from weir.audit.trial_results import build_reported_results
 from weir.model.load import ClosedLoad, ExponentialThink, Load, OpenLoad, Think
-from weir.model.records import (
+from weir.model.load_records import (
     ByteCounts,
     ErrorCounts,
     GeneratorUse,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.support.load_summary import summary
 from weir.cli.load_summary import summary_text
 from weir.model.load import ClosedLoad
-from weir.model.records import AgentSummary, Quantiles
+from weir.model.load_records import AgentSummary, Quantiles
 
 
 def test_an_agent_that_began_late_is_told_so_from_a_millisecond_on() -> None:

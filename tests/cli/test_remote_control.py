@@ -12,7 +12,7 @@ from tests.support.records import group, interval, sample, started
 from weir.cli.remote_control import BoardLines, take_line
 from weir.live import EventQueue, PageInfo, TrialEnded, TrialStarted
 from weir.model.errors import ExitCode
-from weir.model.records import LoadEvent
+from weir.model.load_records import LoadEvent
 
 stacks = end_to_end.stacks
 study = end_to_end.study

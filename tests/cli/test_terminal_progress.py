@@ -18,7 +18,7 @@ import pytest
 from weir.cli.terminal_progress import LiveFigures, bars, crop
 from weir.model.hdr import Hdr
 from weir.model.load import ClosedLoad, LoadPlan, OpenLoad, Request
-from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
+from weir.model.load_records import ErrorCounts, Interval, IntervalQuantiles
 
 Serve = Callable[..., str]
 

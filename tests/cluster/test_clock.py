@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.records import group, sample
 from weir.cluster.clock import Clock, estimate_clock
 from weir.cluster.remote_services import convert_sample
-from weir.model.records import CpuSample
+from weir.model.observer_records import CpuSample
 
 WAYS_NS = st.lists(st.tuples(st.integers(0, 5_000_000), st.integers(0, 5_000_000)), min_size=1, max_size=50)
 

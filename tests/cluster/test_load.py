@@ -21,7 +21,7 @@ from tests.support.tiers import cases
 from weir.generators.null_server import NullServer
 from weir.model.errors import ExitCode
 from weir.model.hdr_batch import merge
-from weir.model.records import FEWER_AGENTS, LIVE_PERCENTILES, LOST_AGENT
+from weir.model.load_records import FEWER_AGENTS, LIVE_PERCENTILES, LOST_AGENT
 from weir.store import RunReader
 
 Serve = Callable[..., str]

@@ -12,7 +12,7 @@ from tests.support.load_summary import load_end
 from tests.support.records import interval
 from weir.cluster.merge import IntervalMerger, add_reason, merge_ends, merge_intervals
 from weir.model.hdr import Hdr
-from weir.model.records import LOST_AGENT, Verdict
+from weir.model.load_records import LOST_AGENT, Verdict
 
 TIMES_MS = st.lists(st.floats(0.001, 10_000), max_size=40)
 

@@ -17,7 +17,7 @@ from tests.end_to_end.ordeal import read_until, wait_for_load, wait_until
 from tests.support.kept import kept_trials
 from weir import __version__
 from weir.model.errors import ExitCode
-from weir.model.records import LoadSummary
+from weir.model.load_records import LoadSummary
 from weir.model.run_types import Trial
 from weir.store import RunReader
 

@@ -20,7 +20,7 @@ from weir.cluster.agents import LOST_S, AgentHandle
 from weir.cluster.clock import Clock
 from weir.cluster.load import SharedLoad, assign_cpus
 from weir.model.load import ClosedLoad, LoadPlan, Request
-from weir.model.records import FEWER_AGENTS, LOST_AGENT, Interval
+from weir.model.load_records import FEWER_AGENTS, LOST_AGENT, Interval
 
 Serve = Callable[..., str]
 

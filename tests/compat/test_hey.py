@@ -16,7 +16,7 @@ from weir.compat.hey_report import format_csv, format_histogram, format_number, 
 from weir.compat.latencies import sort_counts
 from weir.model.errors import TargetError, UsageError
 from weir.model.load import ClosedLoad
-from weir.model.records import LoadEvent
+from weir.model.load_records import LoadEvent
 from weir.model.request_log import REQUEST_DTYPE
 
 URL = "http://127.0.0.1:8000/"

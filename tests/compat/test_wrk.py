@@ -17,7 +17,7 @@ from weir.compat.wrk_report import list_thread_rates, measure_share, measure_spr
 from weir.load_spec import LoadSpec
 from weir.model.errors import TargetError, UsageError
 from weir.model.load import ClosedLoad, OpenLoad
-from weir.model.records import Interval
+from weir.model.load_records import Interval
 
 URL = "http://127.0.0.1:8000/"
 

@@ -36,7 +36,7 @@ import pytest
 from tests.support.observing import observer
 from weir.generators.engine import EngineLoad
 from weir.model.load import LoadPlan, OpenLoad, Request
-from weir.model.records import Interval, LoadSummary
+from weir.model.load_records import Interval, LoadSummary
 
 TOLERANCE = 0.02
 TRIES = 4

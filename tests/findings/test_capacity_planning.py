@@ -11,7 +11,7 @@ from tests.support.synthetic_run import SANIC, SyntheticStudy, put_elsewhere, wr
 from weir.findings.capacity_planning import MachinePlan, ReplicaPrediction, plan_machines, predict_replicas
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad
-from weir.model.records import BUSY_FRACTION, AgentSummary, Quantiles
+from weir.model.load_records import BUSY_FRACTION, AgentSummary, Quantiles
 from weir.model.resources import TierResources
 from weir.model.run_types import Limits, MeasurementWindow, TrialResult
 from weir.objective import parse_objective

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from weir.generators.engine import EngineLoad
 from weir.model.load import ClosedLoad, LoadPlan, OpenLoad, Request
-from weir.model.records import RequestCounts
+from weir.model.load_records import RequestCounts
 
 
 def counted(plan: LoadPlan) -> RequestCounts:

@@ -18,7 +18,7 @@ from weir.generators.registry import TOOLS, get_tool
 from weir.model.errors import ExitCode, GeneratorError, UsageError
 from weir.model.load import ClosedLoad, LoadPlan, Request
 from weir.model.load_observer import LoadObserver
-from weir.model.records import LoadEnd, LoadStarted
+from weir.model.load_records import LoadEnd, LoadStarted
 
 PLAN = LoadPlan(Request("GET", "http://127.0.0.1:1/"), ClosedLoad(2), 1.0)
 REPORT = Path(__file__).parent.parent / "data" / "reports" / "hey.txt"

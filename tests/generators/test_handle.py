@@ -3,7 +3,7 @@
 from typing import cast
 
 from weir.generators.handle import LoadHandle
-from weir.model.records import LoadEnd
+from weir.model.load_records import LoadEnd
 
 END = cast(LoadEnd, object())
 

@@ -21,7 +21,7 @@ from weir.generators.registry import TOOLS
 from weir.model.errors import GeneratorError
 from weir.model.load import ClosedLoad, Load, LoadPlan, OpenLoad, Request
 from weir.model.load_observer import LoadObserver
-from weir.model.records import LoadEnd, LoadStarted
+from weir.model.load_records import LoadEnd, LoadStarted
 
 nginx = test_load_transport.nginx
 Installed = Callable[[str], Tool]

@@ -11,7 +11,7 @@ from weir.generators.normalize import build_load_end
 from weir.generators.registry import GENERATORS, TOOLS, get_tool
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, LoadPlan, OpenLoad, Request, Session, Think, Tls
-from weir.model.records import GeneratorUse, LoadSummary
+from weir.model.load_records import GeneratorUse, LoadSummary
 from weir.model.reported_result import Figure, ReportedResult
 
 URL = "http://127.0.0.1:8080/a?b=1"

@@ -9,7 +9,7 @@ from weir.generators.engine import EngineLoad
 from weir.generators.null_server import measure_on_null_server
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, LoadPlan, Request
-from weir.model.records import FirstResponse, LoadSummary, RequestLogUse
+from weir.model.load_records import FirstResponse, LoadSummary, RequestLogUse
 from weir.model.request_log import OUTCOMES, read_requests
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from weir.lab.steady_window import SteadyWatch, can_be_steady, find_window
 from weir.model.load import ClosedLoad, Load, OpenLoad
-from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
+from weir.model.load_records import ErrorCounts, Interval, IntervalQuantiles
 
 INTERVAL_S = 0.1
 

@@ -9,7 +9,7 @@ from tests.support.load_summary import summary
 from weir.audit.laws import Violation
 from weir.lab.post_checks import PostLoadCheck
 from weir.lab.trial_verdict import Facts, judge
-from weir.model.records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT, ErrorCounts, LoadSummary, Quantiles, Verdict
+from weir.model.load_records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT, ErrorCounts, LoadSummary, Quantiles, Verdict
 from weir.model.resources import NetworkUse, StackResources
 from weir.model.run_types import MeasurementWindow
 from weir.model.verdict import TrialVerdict

@@ -10,7 +10,7 @@ from weir.generators.null_server import NullServer
 from weir.lab.window_summary import summarize_window
 from weir.model import hdr as histogram
 from weir.model.load import ClosedLoad, LoadPlan, OpenLoad, Request
-from weir.model.records import Interval, LoadEnd
+from weir.model.load_records import Interval, LoadEnd
 
 PRECISION = 0.002
 """Precision of two histograms with three significant digits, of which one is merged from others."""

@@ -9,7 +9,7 @@ import pytest
 from tests.support.records import group, interval, sample, started
 from weir.live import EventQueue, PageInfo, TrialEnded, TrialStarted
 from weir.live.event_queue import MOST_RECORDS
-from weir.model.records import LoadEvent
+from weir.model.load_records import LoadEvent
 
 
 class Clock:

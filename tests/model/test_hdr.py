@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 
 from weir.model.hdr import HIGHEST_NS, Hdr, counts_in, deflated, encoded, highest_at, index_of
 from weir.model.hdr_batch import buckets_of, merge, samples_of
-from weir.model.records import Quantiles
+from weir.model.load_records import Quantiles
 
 
 def reference(samples: Mapping[int, int]) -> HdrHistogram:

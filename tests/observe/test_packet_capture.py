@@ -9,7 +9,7 @@ from weir.generators.engine import EngineLoad
 from weir.model.errors import UsageError
 from weir.model.hdr import Hdr
 from weir.model.load import ClosedLoad, LoadPlan, Request
-from weir.model.records import LoadSummary
+from weir.model.load_records import LoadSummary
 from weir.model.run_types import CaptureResult
 from weir.observe.packet_capture import PacketCapture
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from weir.model.records import (
+from weir.model.observer_records import (
     CpuSample,
     GroupSample,
     NetworkSample,

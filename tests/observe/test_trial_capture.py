@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from weir.model.records import Quantiles
+from weir.model.load_records import Quantiles
 from weir.model.run_types import CaptureResult
 from weir.observe.packet_capture import TrialCapture, capture_packets
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.model.records import BUSY_FRACTION
+from weir.model.load_records import BUSY_FRACTION
 from weir.stats import Station
 from weir.stats.mean import Array
 from weir.stats.queue_network import Fleet, mean_response_s, simulate_response_times

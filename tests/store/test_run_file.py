@@ -20,18 +20,15 @@ from tests.support.synthetic_run import SyntheticStudy, write_run
 from weir.model.errors import ExitCode, WeirError
 from weir.model.hdr_batch import merge
 from weir.model.load import ClosedLoad, OpenLoad
-from weir.model.records import (
+from weir.model.load_records import ErrorCounts, Interval, IntervalQuantiles, Quantiles
+from weir.model.observer_records import (
     THREAD_STATES,
-    ErrorCounts,
     GroupSample,
-    Interval,
-    IntervalQuantiles,
     NetworkSample,
     ObserverCost,
     PoolTimes,
     Pressure,
     Pressures,
-    Quantiles,
     Sample,
     SocketCounts,
 )

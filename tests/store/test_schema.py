@@ -5,16 +5,9 @@ from typing import get_type_hints
 
 import pytest
 
-from weir.model.records import (
-    CpuSample,
-    GroupSample,
-    Interval,
-    IntervalQuantiles,
-    NetworkSample,
-    PoolTimes,
-    Record,
-    SocketCounts,
-)
+from weir.model.load_records import Interval, IntervalQuantiles
+from weir.model.observer_records import CpuSample, GroupSample, NetworkSample, PoolTimes, SocketCounts
+from weir.model.records import Record
 from weir.store import CpuSampleRow, IntervalRow, NetworkSampleRow, SampleRow, ThreadStateRow
 from weir.store.schema import CREATE_TABLES
 

@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import Any
 
 from weir.model.hdr import Hdr
-from weir.model.records import CLOCKS, LoadEnd, LoadSummary
+from weir.model.load_records import CLOCKS, LoadEnd, LoadSummary
 
 
 def summary(*, failed: int = 0, timeouts: int = 0) -> LoadSummary:

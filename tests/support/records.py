@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from weir.model.hdr import Hdr
-from weir.model.records import ErrorCounts, GroupSample, Interval, IntervalQuantiles, LoadStarted, PoolTimes, Sample
+from weir.model.load_records import ErrorCounts, Interval, IntervalQuantiles, LoadStarted
+from weir.model.observer_records import GroupSample, PoolTimes, Sample
 
 
 def interval(

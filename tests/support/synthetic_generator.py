@@ -4,7 +4,7 @@ import base64
 from dataclasses import dataclass, replace
 from typing import Any
 
-from weir.model.records import CLOCKS, Quantiles
+from weir.model.load_records import CLOCKS, Quantiles
 from weir.model.reported_result import Figure, ReportedResult
 from weir.model.run_types import CaptureResult, TrialResult
 

@@ -12,7 +12,8 @@ from tests.support.load_summary import load_end
 from tests.support.records import group, interval
 from weir.model.hdr import bytes_of_text
 from weir.model.load import ClosedLoad, Load, LoadPlan, Request
-from weir.model.records import CpuSample, NetworkSample, Quantiles, Sample, SocketCounts, StepSummary, Validity
+from weir.model.load_records import Quantiles, StepSummary, Validity
+from weir.model.observer_records import CpuSample, NetworkSample, Sample, SocketCounts
 from weir.model.resources import StackResources
 from weir.model.run_types import Cell, Placement, RunInfo, TrialEvent, TrialResult
 from weir.model.verdict import TrialVerdict

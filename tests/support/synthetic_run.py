@@ -22,24 +22,19 @@ import numpy as np
 from tests.support.synthetic_generator import SyntheticGenerator, made_by
 from weir.model.hdr import Hdr
 from weir.model.load import ClosedLoad, Load
-from weir.model.records import (
+from weir.model.load_records import (
     CLOCKS,
     ByteCounts,
-    CpuSample,
     ErrorCounts,
     GeneratorUse,
-    GroupSample,
     Interval,
     IntervalQuantiles,
     LoadSummary,
-    NetworkSample,
-    PoolTimes,
     Quantiles,
     RequestCounts,
-    Sample,
-    SocketCounts,
     Verdict,
 )
+from weir.model.observer_records import CpuSample, GroupSample, NetworkSample, PoolTimes, Sample, SocketCounts
 from weir.model.resources import StackResources
 from weir.model.run_types import (
     Arm,

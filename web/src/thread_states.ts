@@ -1,4 +1,4 @@
-// What threads do, by the engine's names, in the order in which it tells them: the words of THREAD_STATE_WORDS in src/weir/model/records.py,
+// What threads do, by the engine's names, in the order in which it tells them: the words of THREAD_STATE_WORDS in src/weir/model/observer_records.py,
 // and always the same colour and pattern.
 
 export interface ThreadState {

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from weir.model.load import ClosedLoad, ExponentialThink, Load, Think, ThinkTime, highest, value_at
-from weir.model.records import PERCENTILES, LoadSummary, Quantiles
+from weir.model.load_records import PERCENTILES, LoadSummary, Quantiles
 from weir.model.reported_result import Figure, ReportedResult
 from weir.model.resources import StackResources
 from weir.model.run_types import WEIR

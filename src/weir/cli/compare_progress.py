@@ -10,7 +10,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from weir.lab.observer import RunObserver, TrialStart
-from weir.model.records import Interval, LoadStarted
+from weir.model.load_records import Interval, LoadStarted
 from weir.model.run_types import TrialResult
 from weir.model.sanitize import sanitize
 from weir.store import RunReader

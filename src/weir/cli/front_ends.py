@@ -17,7 +17,7 @@ from weir.compat.front_end import FrontEnd, LoadResult, read_command_line
 from weir.engine_process import Record
 from weir.generators.engine import EngineLoad
 from weir.model.errors import WeirError
-from weir.model.records import Interval, LoadEvent
+from weir.model.load_records import Interval, LoadEvent
 
 
 def run_front_end(tool: str, words: Sequence[str]) -> int:

@@ -23,7 +23,7 @@ from weir.generators.engine import EngineLoad
 from weir.model.errors import NotWrittenError, UsageError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver, LoadObservers
-from weir.model.records import Interval, LoadEnd, LoadStarted, LoadSummary
+from weir.model.load_records import Interval, LoadEnd, LoadStarted, LoadSummary
 from weir.model.request_log import OUTCOMES, read_requests
 from weir.model.sanitize import sanitize
 

@@ -22,7 +22,7 @@ from weir.load_spec import read_flags
 from weir.model.errors import ExitCode, UsageError, WeirError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver, LoadObservers
-from weir.model.records import BUSY_FRACTION, LOST_AGENT, LoadEvent, LoadStarted, LoadSummary
+from weir.model.load_records import BUSY_FRACTION, LOST_AGENT, LoadEvent, LoadStarted, LoadSummary
 from weir.model.resources import StackResources
 from weir.objective import AbortWatch, Condition, judge, parse_abort_condition, parse_objective
 from weir.observe.watch import Watch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from weir.cli.output import say
 from weir.model.load import LoadPlan
-from weir.model.records import LoadSummary
+from weir.model.load_records import LoadSummary
 from weir.model.verdict import TrialVerdict
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from weir.load_spec import SETTINGS
 from weir.model.errors import UsageError
 from weir.model.hdr import bytes_of_text
 from weir.model.load import Load, LoadPlan
-from weir.model.records import LoadEnd, LoadSummary
+from weir.model.load_records import LoadEnd, LoadSummary
 from weir.model.resources import StackResources
 from weir.model.run_types import Cell, Placement, RunInfo, TrialResult
 from weir.model.verdict import TrialVerdict

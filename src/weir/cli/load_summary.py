@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from weir.model.load import Load, OpenLoad
-from weir.model.records import THREAD_STATE_WORDS, AgentSummary, LoadSummary, Quantiles, SlowRequest, StepSummary
+from weir.model.load_records import AgentSummary, LoadSummary, Quantiles, SlowRequest, StepSummary
+from weir.model.observer_records import THREAD_STATE_WORDS
 from weir.model.resources import StackResources
 from weir.objective import Judged, judged_from_json
 

@@ -26,7 +26,8 @@ from weir.cli.run_page import BoardObserver, Shown, run_page
 from weir.engine_process import Engine
 from weir.lab.observer import RunControls, RunObserver, RunObservers
 from weir.model.load_observer import LoadObserver
-from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
+from weir.model.load_records import Interval, LoadEvent, LoadStarted
+from weir.model.observer_records import Sample
 from weir.model.run_types import TrialResult
 from weir.study.study import PlannedCell
 

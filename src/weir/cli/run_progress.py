@@ -10,7 +10,7 @@ from weir.cli.report import interim_answer
 from weir.cli.terminal_progress import LiveView
 from weir.lab.observer import RunObserver, TrialStart
 from weir.model.load import Request
-from weir.model.records import Interval, LoadStarted
+from weir.model.load_records import Interval, LoadStarted
 from weir.model.run_types import TrialResult
 from weir.study.study import PlannedCell
 from weir.study.time_estimate import format_duration

@@ -17,7 +17,7 @@ from weir.cli.load_summary import microseconds
 from weir.model.hdr import Hdr
 from weir.model.load import ClosedLoad, LoadPlan, OpenLoad, value_at
 from weir.model.load_observer import LoadObserver
-from weir.model.records import BUSY_FRACTION, LIVE_PERCENTILES, Interval, LoadStarted
+from weir.model.load_records import BUSY_FRACTION, LIVE_PERCENTILES, Interval, LoadStarted
 
 _REFRESH_S = 0.25
 _MINUTE = 60

@@ -22,7 +22,7 @@ from weir.generators.handle import LoadHandle
 from weir.model.errors import GeneratorError, NoAgentLeftError, UsageError, WeirError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
-from weir.model.records import (
+from weir.model.load_records import (
     FEWER_AGENTS,
     LATE_AGENT,
     LOST_AGENT,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from weir.model.hdr import Hdr, bytes_of_text
 from weir.model.hdr_batch import merge
-from weir.model.records import (
+from weir.model.load_records import (
     CLOCKS,
     AgentSummary,
     ByteCounts,

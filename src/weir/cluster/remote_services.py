@@ -18,7 +18,7 @@ from weir.cluster.clock import Clock
 from weir.cluster.ray_cluster import RayCluster, find_node
 from weir.host import Host, HostGoneError
 from weir.model.errors import GeneratorError, TargetError, WeirError
-from weir.model.records import Sample
+from weir.model.observer_records import Sample
 from weir.services import folder as folder_module
 from weir.services.folder import ServiceFolder
 from weir.services.service_host import ServiceHost

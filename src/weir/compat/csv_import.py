@@ -18,7 +18,7 @@ from weir.audit.laws import find_violations, judge_violations
 from weir.audit.trial_results import build_reported_results
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad
-from weir.model.records import GeneratorUse, LoadSummary, Quantiles, RequestCounts
+from weir.model.load_records import GeneratorUse, LoadSummary, Quantiles, RequestCounts
 from weir.model.resources import StackResources
 from weir.model.run_types import IMPORTED, Cell, Placement, RunInfo, TrialResult
 from weir.model.verdict import Reason, TrialVerdict

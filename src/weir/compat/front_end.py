@@ -19,7 +19,7 @@ from weir.model.load import LoadPlan
 
 if TYPE_CHECKING:
     # Imported only for type checks: every command imports this module, and few commands need records.
-    from weir.model.records import Interval, LoadEnd, LoadEvent
+    from weir.model.load_records import Interval, LoadEnd, LoadEvent
 
 TOOLS = {
     "wrk": "weir wrk -t2 -c100 -d30s http://127.0.0.1:8000/",

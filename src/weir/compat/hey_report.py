@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from weir.compat.latencies import Times, read_answers, read_times, sort_counts
-from weir.model.records import LoadEnd, Quantiles
+from weir.model.load_records import LoadEnd, Quantiles
 
 _PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
 _STEPS = 10

@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weir.model.records import LoadEnd
+from weir.model.load_records import LoadEnd
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

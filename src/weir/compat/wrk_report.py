@@ -8,7 +8,7 @@ from functools import partial
 
 from weir.compat.front_end import LoadResult
 from weir.compat.latencies import Times, list_spectrum, read_times, sort_counts
-from weir.model.records import Interval, LoadEnd, LoadSummary, Quantiles
+from weir.model.load_records import Interval, LoadEnd, LoadSummary, Quantiles
 
 _UNIT_LETTERS = 2
 """Width of the unit in a column, in characters. Spaces after a shorter unit align the digits of all rows."""

@@ -21,7 +21,8 @@ from weir.findings.point_types import Evidence
 from weir.findings.points import PointCells
 from weir.findings.types import Bottleneck, BottleneckKind, ResourceKind, ResourceUse, TierDemand
 from weir.model.load import ClosedLoad
-from weir.model.records import BUSY_FRACTION, THREAD_STATE_WORDS
+from weir.model.load_records import BUSY_FRACTION
+from weir.model.observer_records import THREAD_STATE_WORDS
 from weir.model.resources import TierResources
 from weir.model.run_types import WEIR, Placement, Trial
 from weir.store import RunReader

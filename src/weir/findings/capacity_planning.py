@@ -25,7 +25,7 @@ from weir.findings.run_findings import of_run
 from weir.findings.types import Bottleneck
 from weir.model.errors import UsageError
 from weir.model.load import Load, OpenLoad
-from weir.model.records import BUSY_FRACTION
+from weir.model.load_records import BUSY_FRACTION
 from weir.model.run_types import WEIR, Cell, Trial
 from weir.objective import Condition
 from weir.stats.queue_network import Fleet, mean_response_s, simulate_response_times

@@ -10,7 +10,7 @@ from statistics import fmean
 from weir import stats
 from weir.findings.metrics import Metric
 from weir.findings.point_types import Evidence
-from weir.model.records import Validity
+from weir.model.load_records import Validity
 from weir.model.run_types import Cell, Trial
 from weir.model.verdict import Reason, worst
 

@@ -8,7 +8,15 @@ from typing import Any
 from weir.findings.formatting import counted, milliseconds, significant
 from weir.findings.types import RunFindings
 from weir.model.hdr_batch import merge
-from weir.model.records import ByteCounts, ErrorCounts, GeneratorUse, LoadSummary, Quantiles, RequestCounts, Verdict
+from weir.model.load_records import (
+    ByteCounts,
+    ErrorCounts,
+    GeneratorUse,
+    LoadSummary,
+    Quantiles,
+    RequestCounts,
+    Verdict,
+)
 from weir.model.run_types import RunInfo, Trial, TrialEvent
 from weir.model.verdict import TrialVerdict
 from weir.store import RunReader

@@ -4,7 +4,7 @@ points."""
 from dataclasses import dataclass
 from typing import Literal
 
-from weir.model.records import Validity
+from weir.model.load_records import Validity
 from weir.model.run_types import UpperBound
 
 Outcome = Literal["more", "less", "same", "undecided", "no interval", "not measured"]

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from weir.findings.point_types import Comparison, Evidence, Measure, ObjectiveResult, Point, StackFindings
-from weir.model.records import Validity
+from weir.model.load_records import Validity
 from weir.model.run_types import StopReason
 from weir.stats import Crossing, Demand, Scalability, VarianceComponents
 

@@ -9,7 +9,7 @@ from weir.generators.handle import LoadHandle, LoadSource
 from weir.model.errors import GeneratorError, TargetError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
-from weir.model.records import Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
+from weir.model.load_records import Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
 from weir.model.template import fill_environment
 
 _END_GRACE_S = 10.0

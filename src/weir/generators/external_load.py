@@ -17,7 +17,7 @@ from weir.host import Ended, Host
 from weir.model.errors import GeneratorError, NotWrittenError, TargetError, UsageError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
-from weir.model.records import GeneratorUse, LoadEnd, LoadStarted
+from weir.model.load_records import GeneratorUse, LoadEnd, LoadStarted
 from weir.model.reported_result import ReportedResult
 
 OUTPUT = "output.txt"

@@ -10,7 +10,7 @@ from typing import Any
 from weir.engine_process import Closing
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
-from weir.model.records import LoadEnd
+from weir.model.load_records import LoadEnd
 
 
 class LoadHandle(Closing):

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from weir.model import records
+from weir.model import load_records
 from weir.model.load import LoadPlan
-from weir.model.records import PERCENTILES, ErrorCounts, GeneratorUse, LoadEnd, Quantiles, RequestCounts
+from weir.model.load_records import PERCENTILES, ErrorCounts, GeneratorUse, LoadEnd, Quantiles, RequestCounts
 from weir.model.reported_result import Figure, ReportedResult
 
 _FIRST_WRONG_STATUS = 400
@@ -16,7 +16,7 @@ def build_load_end(
     """Builds the end record of a load from the tool's report. `load_s`: time from the start of the load to the end of
     the program. weir uses `load_s` if the report has no duration. `stopped`: one of the engine's causes of an end."""
     counts, errors = _counts(plan, result)
-    summary = records.LoadSummary.from_figures(
+    summary = load_records.LoadSummary.from_figures(
         counts,
         _duration_s(result) or load_s,
         target=plan.title,
@@ -24,7 +24,7 @@ def build_load_end(
         status=dict(result.statuses),
         errors=errors,
         response_time_us=_quantiles(result),
-        bytes=records.ByteCounts(received=result.received_bytes or 0),
+        bytes=load_records.ByteCounts(received=result.received_bytes or 0),
         generator=generator,
     )
     return LoadEnd(stopped=stopped, histograms={}, summary=summary)

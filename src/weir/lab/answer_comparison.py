@@ -19,7 +19,7 @@ from weir.lab.trial_services import Services
 from weir.model.errors import TargetError
 from weir.model.load import Request
 from weir.model.load_observer import LoadObserver
-from weir.model.records import Interval
+from weir.model.load_records import Interval
 from weir.stacks.answer_check import CheckAnswers
 from weir.stacks.build import BuiltStack
 from weir.stacks.manifest import Stack

@@ -23,7 +23,7 @@ from weir.load_spec import LoadSpec
 from weir.model.errors import TargetError, UsageError
 from weir.model.hdr import bytes_of_text
 from weir.model.load import Arrivals, ClosedLoad, Load, LoadPlan, OpenLoad
-from weir.model.records import LoadEnd
+from weir.model.load_records import LoadEnd
 from weir.objective import Condition, count_missed
 from weir.stacks.manifest import Stack
 from weir.stats import Attempt, Goal, Knee, SearchResult, search_capacity, search_knee

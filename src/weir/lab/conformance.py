@@ -15,7 +15,7 @@ from weir.load_spec import LoadSpec
 from weir.model.errors import TargetError
 from weir.model.load import ClosedLoad
 from weir.model.load_observer import LoadObserver
-from weir.model.records import LoadEvent
+from weir.model.load_records import LoadEvent
 from weir.model.run_types import Cell, Placement
 from weir.stacks.answer_check import WrongAnswerError, check_answers
 from weir.stacks.build import BuiltStack

@@ -17,7 +17,7 @@ from weir.lab.trial_services import RunningServices
 from weir.model.errors import GeneratorError
 from weir.model.load import LoadPlan, constant_from_s
 from weir.model.load_observer import LoadObservers
-from weir.model.records import LOST_AGENT, Interval, LoadEnd
+from weir.model.load_records import LOST_AGENT, Interval, LoadEnd
 from weir.model.reported_result import ReportedResult
 from weir.model.run_types import WEIR, MeasurementWindow, TrialEvent
 from weir.observe.packet_capture import TrialCapture, capture_packets

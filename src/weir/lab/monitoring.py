@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from weir.generators.handle import LoadHandle
 from weir.host import Ended, Host
 from weir.model.errors import GeneratorError, TargetError, UsageError
-from weir.model.records import LoadEnd, Sample
+from weir.model.load_records import LoadEnd
+from weir.model.observer_records import Sample
 from weir.observe.watch import Watch
 from weir.stacks.manifest import Stack
 from weir.stacks.unmanaged import ExternalStack

@@ -7,7 +7,7 @@ from weir.lab.context import TrialContext
 from weir.lab.stack_process import RunningStack
 from weir.lab.trial_services import Readings, RunningServices
 from weir.model.errors import TargetError
-from weir.model.records import LoadSummary
+from weir.model.load_records import LoadSummary
 from weir.model.service_work import NOISE, ServiceWork
 from weir.stacks.answer_check import check_answers
 from weir.stacks.invariant import find_discrepancies

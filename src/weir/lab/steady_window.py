@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from weir.model.load import Load, constant_from_s
 from weir.model.load_observer import LoadObserver
-from weir.model.records import Interval
+from weir.model.load_records import Interval
 from weir.model.run_types import MeasurementWindow, Segment
 
 MIN_POINTS = 30

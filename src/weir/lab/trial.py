@@ -15,7 +15,7 @@ from weir.lab.stack_process import RunningStack, find_exit_problems, running_sta
 from weir.lab.trial_generator import list_generator_files
 from weir.lab.trial_result import judge_measurement
 from weir.model.errors import GeneratorError, TargetError
-from weir.model.records import Validity
+from weir.model.load_records import Validity
 from weir.model.run_types import WEIR, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
 from weir.observe.jvm import find_pause_logs, read_pause_events

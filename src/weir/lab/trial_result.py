@@ -12,7 +12,7 @@ from weir.lab.trial_services import RunningServices
 from weir.lab.trial_verdict import Facts, judge
 from weir.lab.window_summary import summarize_window
 from weir.model.hdr import bytes_of_text
-from weir.model.records import FEWER_AGENTS, LoadSummary
+from weir.model.load_records import FEWER_AGENTS, LoadSummary
 from weir.model.resources import StackResources
 from weir.model.run_types import WEIR, TrialResult
 from weir.model.verdict import TrialVerdict

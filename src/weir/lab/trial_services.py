@@ -20,7 +20,7 @@ from weir.host import Host, User
 from weir.lab.service_process import ServiceProcess, build_environment, probe_port
 from weir.lab.stack_process import CHECK_SPACE, Front, RunningStack, find_free_port, list_process_names, running_stack
 from weir.model.errors import TargetError, UsageError
-from weir.model.records import LoadSummary
+from weir.model.load_records import LoadSummary
 from weir.model.run_types import Placement
 from weir.model.service_work import ServiceWork
 from weir.paths import find_cache_folder, find_engine_binary

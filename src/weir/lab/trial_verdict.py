@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from weir.audit.laws import Violation, judge_violations
 from weir.lab.post_checks import PostLoadCheck
-from weir.model.records import BUSY_FRACTION, FEWER_AGENTS, LATE_AGENT, LOST_AGENT, LoadSummary, Validity
+from weir.model.load_records import BUSY_FRACTION, FEWER_AGENTS, LATE_AGENT, LOST_AGENT, LoadSummary, Validity
 from weir.model.resources import StackResources
 from weir.model.run_types import MeasurementWindow
 from weir.model.verdict import Reason, TrialVerdict

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from weir.model.hdr import bytes_of_text
 from weir.model.hdr_batch import merge
-from weir.model.records import ByteCounts, ErrorCounts, Interval, LoadSummary, Quantiles, RequestCounts
+from weir.model.load_records import ByteCounts, ErrorCounts, Interval, LoadSummary, Quantiles, RequestCounts
 
 
 def summarize_window(whole: LoadSummary, intervals: Sequence[Interval]) -> tuple[LoadSummary, bytes]:

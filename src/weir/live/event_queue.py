@@ -13,7 +13,8 @@ from weir.live.actions import Controls
 from weir.live.page_facts import PageInfo, Totals, TrialEnded, TrialStarted
 from weir.live.state import PageState
 from weir.model.load_observer import LoadObserver
-from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
+from weir.model.load_records import Interval, LoadEvent, LoadStarted
+from weir.model.observer_records import Sample
 
 MOST_RECORDS = 1200
 """Maximum number of unread records: one minute with ten intervals and ten samples a second."""

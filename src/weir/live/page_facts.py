@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from weir.model.records import Validity
+from weir.model.load_records import Validity
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections import deque
 from operator import attrgetter
 from typing import Any
 
-from weir.model.records import THREAD_STATES, GroupSample, PoolTimes, Sample
+from weir.model.observer_records import THREAD_STATES, GroupSample, PoolTimes, Sample
 
 _SECOND_NS = 1_000_000_000
 _MOST_READINGS = 32

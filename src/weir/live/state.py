@@ -11,7 +11,8 @@ from typing import Any
 from weir.live.page_facts import PageInfo, Totals, TrialEnded, TrialStarted
 from weir.live.processes import Processes, cpu_by_tier
 from weir.live.time_buckets import Points
-from weir.model.records import Interval, LoadStarted, Sample
+from weir.model.load_records import Interval, LoadStarted
+from weir.model.observer_records import Sample
 
 SCHEMA = 1
 MOST_STEPS = 100

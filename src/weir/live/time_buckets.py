@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weir.model.hdr import Hdr
-from weir.model.records import LIVE_PERCENTILES, Interval
+from weir.model.load_records import LIVE_PERCENTILES, Interval
 
 MOST_POINTS = 600
 SHORTEST_SLICE_S = 0.5

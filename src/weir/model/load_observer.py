@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from weir.model.records import Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted, Sample
+from weir.model.load_records import Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
+from weir.model.observer_records import Sample
 
 
 class LoadObserver:

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from weir.model.load import Load
-from weir.model.records import LoadSummary, Quantiles, Record
+from weir.model.load_records import LoadSummary, Quantiles
+from weir.model.records import Record
 from weir.model.reported_result import ReportedResult
 from weir.model.resources import StackResources
 from weir.model.service_work import ServiceWork

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from weir.model.records import Validity
+from weir.model.load_records import Validity
 
 RANK: dict[Validity, int] = {"valid": 0, "suspect": 1, "invalid": 2}
 

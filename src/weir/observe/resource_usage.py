@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from weir.model.records import THREAD_STATES, CpuSample, GroupSample, NetworkSample, PoolTimes, Sample
+from weir.model.observer_records import THREAD_STATES, CpuSample, GroupSample, NetworkSample, PoolTimes, Sample
 from weir.model.resources import NetworkUse, PoolUse, StackResources, TierResources
 
 _T = TypeVar("_T")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from weir.engine_process import Closing, EngineProcess, Record
 from weir.model.errors import TargetError
-from weir.model.records import Sample
+from weir.model.observer_records import Sample
 
 _FIRST_SAMPLE_S = 5.0
 

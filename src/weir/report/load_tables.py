@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from weir.findings import LoadFindings
 from weir.findings.formatting import counted, milliseconds, significant
-from weir.model.records import LoadSummary, Quantiles
+from weir.model.load_records import LoadSummary, Quantiles
 
 SHOWN = ("mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "p99_99", "max")
 COLUMNS = tuple(name.replace("_", ".") for name in SHOWN)

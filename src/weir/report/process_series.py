@@ -5,7 +5,7 @@ from itertools import chain, groupby
 
 import numpy as np
 
-from weir.model.records import THREAD_STATES
+from weir.model.observer_records import THREAD_STATES
 from weir.model.run_types import Placement
 from weir.report.timeseries import Array, NamedLine, average, divide, is_sampled, mean_line, slope, to_line
 from weir.store import CpuSampleRow, NetworkSampleRow, ThreadStateRow, UseRow

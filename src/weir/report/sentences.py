@@ -7,7 +7,7 @@ from weir.findings.formatting import counted, listed, signed_percent, significan
 from weir.findings.metrics import BY_KEY, CPU, MEMORY, P50, P99, THROUGHPUT
 from weir.findings.point_types import Point
 from weir.findings.types import TrialCounts
-from weir.model.records import THREAD_STATE_WORDS
+from weir.model.observer_records import THREAD_STATE_WORDS
 from weir.report.number_format import display
 from weir.report.series import PointSeries
 from weir.report.timeseries import Line

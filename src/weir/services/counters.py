@@ -7,7 +7,7 @@ difference is the work for this load.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weir.model.records import LoadSummary
+from weir.model.load_records import LoadSummary
 from weir.model.service_work import ServiceWork, StatementWork
 
 MOST_STATEMENTS = 20

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.host import Host
-from weir.model.records import Sample
+from weir.model.observer_records import Sample
 from weir.services.database import LOOPBACK
 from weir.services.folder import ServiceFolder
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from weir.model.records import LoadSummary
+from weir.model.load_records import LoadSummary
 from weir.toml_file import Table
 
 

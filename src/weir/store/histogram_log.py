@@ -8,7 +8,7 @@ from datetime import datetime
 from weir.model import hdr as histogram
 from weir.model.errors import UsageError
 from weir.model.load_observer import LoadObserver
-from weir.model.records import Interval, LoadStarted
+from weir.model.load_records import Interval, LoadStarted
 
 
 class HistogramLog(LoadObserver, AbstractContextManager["HistogramLog"]):

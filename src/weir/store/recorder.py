@@ -3,7 +3,8 @@
 import threading
 
 from weir.model.load_observer import LoadObserver
-from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
+from weir.model.load_records import Interval, LoadEvent, LoadStarted
+from weir.model.observer_records import Sample
 from weir.model.run_types import TrialEvent
 from weir.store.writer import RunWriter
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 from pydantic import PlainSerializer, PlainValidator
 
 from weir.model.load import Load, load_from_plan, store_load
-from weir.model.records import ErrorCounts, IntervalQuantiles, Validity
+from weir.model.load_records import ErrorCounts, IntervalQuantiles, Validity
 from weir.model.run_types import Cell, RunInfo, Trial, TrialEvent, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
 from weir.store.table import Codec

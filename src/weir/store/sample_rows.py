@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
-from weir.model.records import ObserverCost, Pressures, Sample, SocketCounts
+from weir.model.observer_records import ObserverCost, Pressures, Sample, SocketCounts
 from weir.store.table import Row
 
 

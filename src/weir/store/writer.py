@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from weir.model.errors import NotWrittenError, UsageError, WeirError
-from weir.model.records import Interval, Sample
+from weir.model.load_records import Interval
+from weir.model.observer_records import Sample
 from weir.model.run_types import Cell, RunInfo, StopReason, TrialEvent, TrialResult
 from weir.store import rows, sample_rows
 from weir.store.connection import check_identity, explained

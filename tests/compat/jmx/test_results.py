@@ -17,7 +17,7 @@ from weir.compat.jmx.samples import GroupLog, Samples, collect_samples, judge_re
 from weir.compat.jmx.summariser import Summariser
 from weir.compat.reports import read_report
 from weir.model.hdr import Hdr
-from weir.model.records import Interval
+from weir.model.load_records import Interval
 from weir.model.request_log import NO_STEP, OUTCOMES, REQUEST_DTYPE
 
 BEGAN_NS = 1_700_000_000_000_000_000

@@ -11,7 +11,7 @@ from weir.generators.scripted.lines import REQUEST, Ended, Line, News, Outcome, 
 from weir.generators.scripted.recording import Recording
 from weir.generators.scripted.summary import MOST_STEPS, OTHERS, summarize
 from weir.model.hdr import bytes_of_text, counts_in
-from weir.model.records import Interval, LoadEnd
+from weir.model.load_records import Interval, LoadEnd
 
 START_NS = 1_000_000_000_000
 Row = tuple[Outcome, int, float, int, int]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.model.load import highest
-from weir.model.records import LoadEnd
+from weir.model.load_records import LoadEnd
 from weir.model.request_log import NO_STEP, OUTCOMES
 
 if TYPE_CHECKING:

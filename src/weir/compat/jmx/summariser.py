@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from weir.model.hdr import Hdr
-from weir.model.records import Interval
+from weir.model.load_records import Interval
 
 _EVERY_S = 30
 """Seconds between two lines: at hh:mm:00 and hh:mm:30, as with JMeter's default `summariser.interval`."""

@@ -17,7 +17,7 @@ from weir.generators.scripted.tools import PreparedTool, prepare_script
 from weir.model.errors import GeneratorError
 from weir.model.load import LONGEST_S, ClosedLoad, LoadPlan, Request
 from weir.model.load_observer import LoadObserver
-from weir.model.records import LoadEnd, LoadStarted
+from weir.model.load_records import LoadEnd, LoadStarted
 
 _ENDLESS_S = 86_400.0
 """Planned length of a load whose length weir does not know."""

@@ -10,7 +10,7 @@ import numpy as np
 from weir.generators.scripted.lines import REQUEST, Claims, Ended, Line, News, Outcome, Started, Stopped
 from weir.model.hdr import BUCKETS, HIGHEST_NS, Hdr
 from weir.model.hdr_batch import Integers, buckets_of
-from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
+from weir.model.load_records import ErrorCounts, Interval, IntervalQuantiles
 
 Key = tuple[str, str]
 """Type and name of requests, such as GET and `/items`. JMeter's samples have no type."""

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from weir.audit.laws import find_violations
 from weir.generators.scripted.lines import Claims, Started
 from weir.generators.scripted.recording import Key, Recording, Tally
-from weir.model import records
+from weir.model import load_records
 from weir.model.hdr import Hdr
-from weir.model.records import LoadEnd, Quantiles, StepSummary, Verdict
+from weir.model.load_records import LoadEnd, Quantiles, StepSummary, Verdict
 from weir.model.reported_result import Figure, ReportedResult
 from weir.model.verdict import Reason, TrialVerdict
 
@@ -41,8 +41,8 @@ def summarize(
         clocks |= {"service_time": recording.service, "schedule_lag": recording.lag}
     times = {f"{clock}_us": _quantiles(histogram) for clock, histogram in clocks.items()}
     times["response_time_us"] = _quantiles(tally.response, tally.longest_ns)
-    summary = records.LoadSummary.from_figures(
-        records.RequestCounts.from_outcomes(
+    summary = load_records.LoadSummary.from_figures(
+        load_records.RequestCounts.from_outcomes(
             ok=tally.ok,
             failed=tally.failed,
             wrong=tally.errors["check"],
@@ -52,10 +52,10 @@ def summarize(
         duration_s,
         target=target,
         status={str(status): count for status, count in sorted(tally.statuses.items())},
-        errors=records.ErrorCounts(**tally.errors),
+        errors=load_records.ErrorCounts(**tally.errors),
         **times,
-        bytes=records.ByteCounts(received=tally.received_bytes, received_body=tally.received_bytes),
-        generator=records.GeneratorUse(
+        bytes=load_records.ByteCounts(received=tally.received_bytes, received_body=tally.received_bytes),
+        generator=load_records.GeneratorUse(
             version=started.version,
             cpu_fraction=sum(busy) / len(busy),
             busy_fraction=max(busy),
@@ -120,12 +120,12 @@ def _judge(
         errors = ", ".join(f"{kind} {count}" for kind, count in tally.errors.most_common())
         fact = f"{tally.failed} of {tally.requests} requests failed"
         reasons.append(Reason("failed", "suspect", fact, f"{errors}; limit 0"))
-    if busy >= records.BUSY_FRACTION and recording.duration_s >= LEAST_JUDGED_S:
+    if busy >= load_records.BUSY_FRACTION and recording.duration_s >= LEAST_JUDGED_S:
         place = "the busiest process of Locust" if tool == "Locust" else tool
         cpus = f" of {started.cpus} CPUs" if started.cpus > 1 else ""
         fact = f"{place} was busy {busy:.0%} of the time{cpus}"
         cause = f"the response times include waiting time in {tool}"
-        reasons.append(Reason("busy", "suspect", fact, f"limit {records.BUSY_FRACTION:.0%}", cause, more_cpu))
+        reasons.append(Reason("busy", "suspect", fact, f"limit {load_records.BUSY_FRACTION:.0%}", cause, more_cpu))
     if pauses_s > PAUSE_LIMIT * recording.duration_s:
         fact = f"garbage collections stopped {tool} for {pauses_s / recording.duration_s:.1%} of the time"
         cause = "the slowest response times include these pauses"
