@@ -205,7 +205,8 @@ impl<D: Driver, P: Protocol> LoadThread<D, P> {
     }
 
     /// The user of a connection is free, or the connection has room: sends the next request, if there is one.
-    #[inline]
+    // A call would cost 25 of a request's 1,000 instructions.
+    #[inline(always)]
     fn go_on(&mut self, slot: Slot, now: u64) {
         if !self.connections.is_usable(slot) {
             return self.go_on_closed(slot, now);

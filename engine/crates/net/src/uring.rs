@@ -208,7 +208,7 @@ impl Driver for UringDriver {
         let wait = if self.failures.is_empty() { wait } else { Wait::Poll };
         let completed = self.ring.enter(wait)?;
         // A descriptor that is closed earlier may be the next connection's when the kernel takes an old entry.
-        if self.ring.has_submitted_all() {
+        if !self.closing.is_empty() && self.ring.has_submitted_all() {
             self.closing.clear();
         }
         Ok(completed || !self.failures.is_empty())
@@ -226,7 +226,7 @@ impl Driver for UringDriver {
 }
 
 impl UringDriver {
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self) -> Option<Completion> {
         self.return_buffer();
         while let Some(completed) = self.ring.next() {

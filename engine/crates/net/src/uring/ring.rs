@@ -195,13 +195,18 @@ impl Ring {
 
     /// Queues an entry. Submits a full queue first. If that does not work, the entry is dropped, and the next
     /// [`Ring::enter`] fails with the error.
+    #[inline]
     fn push(&mut self, entry: Entry) {
+        // SAFETY: the entry's memory is static or the ring's own, as the module says. Bytes that are sent once are
+        // neither changed nor moved before their completion, which frees their number.
+        if unsafe { self.ring.submission().push(&entry) }.is_err() {
+            self.push_after_submitting(&entry);
+        }
+    }
+
+    #[cold]
+    fn push_after_submitting(&mut self, entry: &Entry) {
         for _ in 0..MAX_SUBMIT_ATTEMPTS {
-            // SAFETY: the entry's memory is static or the ring's own, as the module says. Bytes that are sent once are
-            // neither changed nor moved before their completion, which frees their number.
-            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
-                return;
-            }
             match self.submit() {
                 Ok(_) => {}
                 Err(error) if is_temporary(&error) => self.take_completions(),
@@ -209,6 +214,10 @@ impl Ring {
                     self.submit_error = Some(error);
                     return;
                 }
+            }
+            // SAFETY: as in `push`.
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+                return;
             }
         }
         self.submit_error = Some(Errno::AGAIN.into());
@@ -247,8 +256,12 @@ impl Ring {
         if let Some(error) = self.submit_error.take() {
             return Err(error);
         }
-        // `push` may have taken completions that were not read yet.
-        self.completed.drain(..self.position);
+        if self.position == self.completed.len() {
+            self.completed.clear();
+        } else {
+            // `push` has taken completions that were not read yet.
+            self.completed.drain(..self.position);
+        }
         self.position = 0;
         let entered = self.call(if self.completed.is_empty() { wait } else { Wait::Poll });
         match entered {
