@@ -88,9 +88,7 @@ def run_on(cpu: int | None, command: Sequence[str | Path], folder: Path, duratio
     pinned = [] if cpu is None else ["taskset", "--cpu-list", str(cpu)]
     output_path, error_path = folder / "output", folder / "error"
     with output_path.open("wb") as output, error_path.open("wb") as error:
-        process = subprocess.Popen(
-            [*pinned, *command], stdin=subprocess.DEVNULL, stdout=output, stderr=error
-        )
+        process = subprocess.Popen([*pinned, *command], stdin=subprocess.DEVNULL, stdout=output, stderr=error)
         try:
             peak_rss_bytes = _watch(process.pid, duration_s + PATIENCE_S)
             _, status, usage = os.wait4(process.pid, 0)

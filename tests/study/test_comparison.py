@@ -96,6 +96,14 @@ def test_a_study_names_the_key_of_a_command_with_an_unknown_field() -> None:
         parse_study(Path("mine.toml"), "", content, "quick")
 
 
+def test_the_value_of_an_interpreters_option_is_not_taken_for_the_script() -> None:
+    assert titles("python3 -m http.server {port}", "python3 -X dev -m http.server {port}") == [
+        "http.server",
+        "http.server -X dev",
+    ]
+    assert titles("java -cp lib.jar Main {port}", "node --require ./a.js serve.js {port}") == ["Main", "serve.js"]
+
+
 def test_a_side_is_called_by_its_program_or_by_the_script_that_an_interpreter_runs() -> None:
     assert titles("gunicorn -b {host}:{port} app:app", "/opt/bin/uvicorn asgi:app --port {port}") == [
         "gunicorn",

@@ -46,7 +46,10 @@ _REQUEST_SETTINGS = {"method", "headers", "body", "seed"}
 """Settings of `weir load` that a comparison writes into another table than `[load]` and `[matrix]`."""
 _SCRIPT_SETTINGS = {"connections", "users", "duration_s", "timeout_s"}
 """Settings that a script receives, or that the check of the responses needs."""
-_DURATION_S = 1.5
+_SHORTEST_S, _DURATION_S = 1.0, 1.5
+_TWO_BLOCKS_S, _START_S = 21.0, 0.25
+"""Time of two blocks with which the first interval comes half a minute after the start, and a trial's time for start and
+stop."""
 _MAX_USUAL_S = 15.0
 _MEDIAN_REQUESTS, _P99_REQUESTS = 400, 15_000
 """Numbers of requests in a trial that are enough for a median and for p99. The usual load of a slow server is longer."""
@@ -252,13 +255,18 @@ def _prepare_script(
 
 
 def choose_duration(checks: Mapping[str, SideCheck], conditions: Sequence[Condition], requests: int | None) -> float:
-    """Returns seconds in which the slowest side responds to enough requests for the percentiles, from 1.5 to 15. With a
-    number of requests, returns twice the time of these requests on the slowest side."""
+    """Returns seconds in which the slowest side responds to enough requests for the percentiles, from 1.5 to 15. If long
+    warm-ups would delay the first interval, at least 1 instead of 1.5. With a number of requests, returns twice the time
+    of these requests on the slowest side."""
     needed = _P99_REQUESTS if any(one.metric == P99 for one in conditions) else _MEDIAN_REQUESTS
     slowest_rps = max(1.0, min(check.throughput_rps for check in checks.values()))
     if requests is not None:
         return max(_DURATION_S, round(2 * requests / slowest_rps, 1))
-    return min(max(_DURATION_S, round(needed / slowest_rps, 1)), _MAX_USUAL_S)
+    # The first side runs twice in each block.
+    block = [next(iter(checks.values())), *checks.values()]
+    left_s = _TWO_BLOCKS_S / 2 - sum(check.warmup_s + _START_S for check in block)
+    usual_s = min(max(_SHORTEST_S, left_s / len(block)), _DURATION_S)
+    return round(min(max(usual_s, needed / slowest_rps), _MAX_USUAL_S), 1)
 
 
 # --- The study

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,6 +31,8 @@ _INTERPRETERS = frozenset(
     {"python", "python3", "node", "java", "php", "ruby", "perl", "sh", "bash", "deno", "bun", "uv", "npx", "npm", "env"}
 )
 _SUBCOMMANDS = frozenset({"run", "exec", "start"})
+_OPTIONS_WITH_VALUE = frozenset({"-X", "-W", "-cp", "-classpath", "-r", "--require", "--import", "-t", "-d"})
+"""Options of interpreters whose value is the next word."""
 _MAX_TITLE = 30
 _STACK = re.compile(r"([a-z0-9][a-z0-9-]*)(\[[^\[\]]+\])?")
 _ADDRESS = re.compile(r"(localhost|[\w.-]+:\d+|\[[\da-f:]+\](:\d+)?)(/\S*)?")
@@ -141,7 +144,11 @@ def _suggest_title(side: Side) -> str:
     words = [word for word in _split(side.text) if not re.match(r"\w+=", word)]
     program = PurePath(words[0]).name if words else "server"
     if program in _INTERPRETERS:
-        plain = [word for word in words[1:] if not word.startswith("-") and word not in _SUBCOMMANDS]
+        plain = [
+            word
+            for before, word in pairwise(words)
+            if not word.startswith("-") and word not in _SUBCOMMANDS and before not in _OPTIONS_WITH_VALUE
+        ]
         if plain and "{" not in plain[0] and not plain[0][0].isdigit():
             return PurePath(plain[0]).name
     return program
