@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,17 +13,17 @@ import pytest
 
 from weir.generators.scripted import tables
 from weir.generators.scripted.lines import REQUEST, Claims, Ended, Line, News, Outcome, Started, Stopped
-from weir.generators.scripted.tables import Jtl, K6Points, Row, Samples, TableSource
+from weir.generators.scripted.tables import Jtl, K6Points, K6Requests, Samples, TableSource
 
 JTL = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,bytes,allThreads"
 NOW_MS = time.time_ns() // 1_000_000
 TRANSACTION = "Number of samples in transaction : 1, number of failing samples : 0"
 
 
-def read_rows(samples: Samples, text: str) -> list[tuple[Outcome, Row]]:
+def read_rows(samples: Samples, text: str) -> list[tuple[Outcome, tuple[float, ...]]]:
     """Returns the outcome and the row of each sample."""
     rows, _ = samples.read(text.encode())
-    return [(samples.new_outcomes[row[1]], row) for row in rows]
+    return [(samples.new_outcomes[row[1]], row) for row in rows.tolist()]
 
 
 def read(table: Jtl, text: str) -> tuple[list[str], list[str]]:
@@ -193,10 +194,41 @@ def test_k6s_metrics_other_than_requests_are_no_requests() -> None:
     )  # fmt: skip
     rows, left = points.read(f'{text}{{"metric":"http_req_dur'.encode())
     start_ns = 1_767_225_600_000_000_000
-    assert rows == [(start_ns + 5_000_000, 0, 2.5, 0, 0), (start_ns + 9_000_000, 1, 2, 0, 0)]
+    assert rows.tolist() == [(start_ns + 5_000_000, 0, 2.5, 0, 0), (start_ns + 9_000_000, 1, 2, 0, 0)]
     assert points.new_outcomes == [
         Outcome("GET", "/", 200, None, has_start=False),
         Outcome("GET", "/slow", 0, "timeout", has_start=False),
     ]
     assert left == b'{"metric":"http_req_dur'
     assert (points.users, points.unsent) == (3, 2)
+
+
+def report(rows: list[tuple[int, int, float]], **news: Any) -> bytes:
+    """Returns a report of weir's own output of k6. A row: end time, number of the set of tags, response time."""
+    text = json.dumps({"outcomes": None, "users": 0, "unsent": 0} | news).encode()
+    packed = np.array([(end_ns, number, ms, 0, 0) for end_ns, number, ms in rows], REQUEST).tobytes()
+    return struct.pack("=2I", len(text), len(packed)) + text + packed
+
+
+def test_reports_of_k6_are_read_whole_wherever_the_pipe_cuts_them() -> None:
+    get = ["http_req_duration", "GET", "/", "", "200", "true", "", ""]
+    grouped = ["http_req_duration", "GET", "/", "", "200", "true", "", ""]
+    slow = ["http_req_duration", "GET", "", "/slow", "0", "false", "request timeout", "1050"]
+    call = ["grpc_req_duration", "", "Say", "", "14", "false", "", ""]
+    text = report([(10, 0, 1.5)], outcomes=[get]) + report([], users=3, unsent=2)
+    text += report([(20, 1, 2.5), (30, 2, 60.0), (40, 3, 4.0)], outcomes=[grouped, slow, call], users=3, unsent=2)
+    for cut in range(len(text) + 1):
+        requests = K6Requests()
+        first, unread = requests.read(text[:cut])
+        rest, unread = requests.read(unread + text[cut:])
+        assert not unread
+        # Two sets of tags with the same outcome are one outcome.
+        assert [*first.tolist(), *rest.tolist()] == [
+            (10, 0, 1.5, 0, 0), (20, 0, 2.5, 0, 0), (30, 1, 60.0, 0, 0), (40, 2, 4.0, 0, 0)
+        ]  # fmt: skip
+        assert requests.new_outcomes == [
+            Outcome("GET", "/", 200, None, has_start=False),
+            Outcome("GET", "/slow", 0, "timeout", has_start=False),
+            Outcome("", "Say", 0, "check", has_start=False),
+        ]
+        assert (requests.users, requests.unsent, requests.unclaimed) == (3, 2, (1, 0))

@@ -1,4 +1,5 @@
-"""Reads the samples that JMeter (a CSV table, JTL) and k6 (lines of JSON) write while they run, and makes records."""
+"""Reads the samples that JMeter (a CSV table, JTL) and k6 (lines of JSON, or weir's own output) write while they run, and
+makes records."""
 
 import csv
 import fcntl
@@ -6,6 +7,7 @@ import io
 import math
 import os
 import re
+import struct
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.compat.reports.failures import classify_failure
 from weir.generators.scripted.lines import REQUEST, Claims, Ended, Line, News, Outcome, Started, Stopped
@@ -23,7 +26,8 @@ from weir.generators.scripted.process_use import ProcessUse
 
 _READ_BYTES = 1 << 20
 _PAUSE_S = 0.01
-"""Time between two reads. Reading at once would wake weir for each write of the tool. k6 fills at most 100 MB a second."""
+"""Time between two reads. Reading at once would wake weir for each write of the tool. k6's JSON fills at most 100 MB a
+second."""
 _JITTER_NS = 1_000_000_000
 """A tool may write a sample this much later than a sample that ended later."""
 _MS_NS = 1_000_000
@@ -34,8 +38,8 @@ _K6_LINE = re.compile(
 )
 _TRANSACTION = re.compile(r"Number of samples in transaction : (\d+)")
 _HOP = re.compile(r"(.+)-\d+")
-Row = tuple[int, int, float, int, int]
-"""A row of `REQUEST`. The end time comes from the tool's wall clock."""
+Requests = NDArray[np.void]
+"""An array of `REQUEST`. The end times come from the tool's wall clock."""
 
 
 class Samples(ABC):
@@ -49,7 +53,7 @@ class Samples(ABC):
         """The number of each outcome."""
 
     @abstractmethod
-    def read(self, unread: bytes) -> tuple[list[Row], bytes]:
+    def read(self, unread: bytes) -> tuple[Requests, bytes]:
         """Returns the requests in complete lines, and the bytes of the last, incomplete line. Raises ValueError or
         IndexError for an unreadable line."""
 
@@ -74,7 +78,7 @@ class Jtl(Samples):
         self._children: dict[str, int] = {}
         """For each thread: the number of requests to come that belong to a transaction with a sample of its own."""
 
-    def read(self, unread: bytes) -> tuple[list[Row], bytes]:
+    def read(self, unread: bytes) -> tuple[Requests, bytes]:
         end = unread.rfind(b"\n") + 1
         # A line break within quotes does not end a row.
         while end and unread.count(b'"', 0, end) % 2:
@@ -98,7 +102,7 @@ class Jtl(Samples):
             is_part = self._is_part(row, label, start_ns, end_ns, has_failed=kind is not None)
             outcome = Outcome("", label, status, kind, has_start=False, is_part=is_part)
             rows.append((end_ns, self._number(outcome), float(elapsed_ms), 0, int(received or 0)))
-        return rows, unread[end:]
+        return np.array(rows, REQUEST), unread[end:]
 
     def _is_part(self, row: list[str], label: str, start_ns: int, end_ns: int, *, has_failed: bool) -> bool:
         thread = self._get(row, "threadName")
@@ -142,36 +146,79 @@ class _Point(msgspec.Struct):
     data: _Data
 
 
-_POINT = msgspec.json.Decoder(_Point)
+class _K6News(msgspec.Struct):
+    outcomes: list[list[str]] | None
+    """The metric and the values of `_Tags`, for each set of tags that has no number yet."""
+    users: float
+    unsent: float
+
+
+_POINT, _K6_NEWS = msgspec.json.Decoder(_Point), msgspec.json.Decoder(_K6News)
+_SIZES = struct.Struct("=2I")
+_GRPC = "grpc_req_duration"
+"""The metric of gRPC calls. k6's totals of HTTP leave out these calls."""
 
 
 class K6Points(Samples):
     """k6's metrics as lines of JSON, which cost k6 much less than its CSV. Requests of HTTP and gRPC are requests."""
 
-    def read(self, unread: bytes) -> tuple[list[Row], bytes]:
+    def read(self, unread: bytes) -> tuple[Requests, bytes]:
         end, rows = unread.rfind(b"\n") + 1, []
         for line in _K6_LINE.findall(b"\n" + unread[:end]):
             point = _POINT.decode(line)
-            value, tags = point.data.value, point.data.tags or _Tags()
             match point.metric:
                 case "vus" | "vus_max":
-                    self.users = max(self.users, int(value))
+                    self.users = max(self.users, int(point.data.value))
                     continue
                 case "dropped_iterations":
-                    self.unsent += int(value)
+                    self.unsent += int(point.data.value)
                     continue
-            status, kind = tags.status, None
-            if tags.expected_response == "false":
-                kind = "check" if status not in ("", "0") else classify_failure(tags.error or tags.error_code)
-            if point.metric == "http_req_duration":
-                number = int(status) if status.isdecimal() else 0
-            else:
-                # k6's totals of HTTP leave out calls of gRPC, whose statuses are no statuses of HTTP.
-                number, self.unclaimed = 0, (self.unclaimed[0] + 1, self.unclaimed[1])
-            outcome = Outcome(tags.method, tags.name or tags.url, number, kind, has_start=False)
             end_ns = round(point.data.time.timestamp() * 1e6) * 1000
-            rows.append((end_ns, self._number(outcome), value, 0, 0))
-        return rows, unread[end:]
+            number = self._number(_describe_k6(point.metric, point.data.tags or _Tags()))
+            self.unclaimed = (self.unclaimed[0] + (point.metric == _GRPC), 0)
+            rows.append((end_ns, number, point.data.value, 0, 0))
+        return np.array(rows, REQUEST), unread[end:]
+
+
+class K6Requests(Samples):
+    """weir's own output of k6, which the k6 of weir's cache has (`data/k6/weir_output.go`). It costs k6 almost nothing. A
+    report has the sizes of its two parts, a `_K6News` as JSON, and rows of `REQUEST`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers: list[int] = []
+        """The number of the outcome of each set of tags, in k6's order."""
+        self._are_grpc: list[bool] = []
+
+    def read(self, unread: bytes) -> tuple[Requests, bytes]:
+        start, packed = 0, []
+        while len(unread) >= (text_at := start + _SIZES.size):
+            text_bytes, rows_bytes = _SIZES.unpack_from(unread, start)
+            rows_at = text_at + text_bytes
+            if len(unread) < rows_at + rows_bytes:
+                break
+            start = rows_at + rows_bytes
+            packed.append(unread[rows_at:start])
+            news = _K6_NEWS.decode(unread[text_at:rows_at])
+            self.users, self.unsent = int(news.users), int(news.unsent)
+            for metric, *tags in news.outcomes or ():
+                self._numbers.append(self._number(_describe_k6(metric, _Tags(*tags))))
+                self._are_grpc.append(metric == _GRPC)
+        requests = np.frombuffer(b"".join(packed), REQUEST).copy()
+        if any(self._are_grpc):
+            of_grpc = np.array(self._are_grpc)[requests["outcome"]]
+            self.unclaimed = (self.unclaimed[0] + int(of_grpc.sum()), 0)
+        requests["outcome"] = np.array(self._numbers, int)[requests["outcome"]]
+        return requests, unread[start:]
+
+
+def _describe_k6(metric: str, tags: _Tags) -> Outcome:
+    kind = None
+    if tags.expected_response == "false":
+        kind = "check" if tags.status not in ("", "0") else classify_failure(tags.error or tags.error_code)
+    # The status of a gRPC call is no status of HTTP.
+    status = int(tags.status) if metric != _GRPC and tags.status.isdecimal() else 0
+    return Outcome(tags.method, tags.name or tags.url, status, kind, has_start=False)
 
 
 _classify = cache(lambda code: classify_failure(f"status {code}" if code.isdecimal() or not code else code))
@@ -219,21 +266,21 @@ class TableSource:
         if self._descriptor is None:
             with suppress(FileNotFoundError):
                 self._open()
-        rows: list[Row] = []
+        rows: list[Requests] = []
         end_s = time.monotonic() + (timeout_s or math.inf)
         while time.monotonic() < end_s:
             if data := self._read_bytes():
                 try:
                     found, self._unread = self._samples.read(self._unread + data)
-                    rows += found
+                    rows.append(found)
                 except (ValueError, IndexError) as error:
                     self.problem = str(error)
             elif timeout_s:
                 time.sleep(_PAUSE_S)
             else:
                 break
-        if rows:
-            yield from self._take(rows)
+        if any(map(len, rows)):
+            yield from self._take(np.concatenate(rows))
 
     def end(self) -> Iterator[tuple[int, Line | None]]:
         if self._last_ns:
@@ -260,9 +307,8 @@ class TableSource:
                 return os.read(self._descriptor, _READ_BYTES)
         return b""
 
-    def _take(self, rows: list[Row]) -> Iterator[tuple[int, Line | None]]:
+    def _take(self, requests: Requests) -> Iterator[tuple[int, Line | None]]:
         assert self._use is not None
-        requests = np.array(rows, REQUEST)
         requests["end_ns"] += self._offset_ns
         if not self._last_ns:
             at_ns = self._start_ns = int(

@@ -16,7 +16,7 @@ from weir.generators.scripted.locust_socket import LocustSocket
 from weir.generators.scripted.locust_version import find_python
 from weir.generators.scripted.process import NoSource, Source
 from weir.generators.scripted.script_settings import choose_k6_length
-from weir.generators.scripted.tables import Jtl, K6Points, TableSource
+from weir.generators.scripted.tables import Jtl, K6Points, K6Requests, TableSource
 from weir.generators.scripts import build_jmeter_variables
 from weir.model.errors import UsageError
 from weir.model.load import LoadPlan
@@ -135,14 +135,16 @@ def prepare_k6(arguments: Sequence[str], folder: Path, tell: Callable[[str], Non
     pipe, export = folder / "samples", folder / "summary.json"
     os.mkfifo(pipe)
     variables = dict(os.environ)
-    outputs = [f"json={pipe}"]
+    is_own = tool.installation is not None and program == tool.installation.find()
+    outputs = [f"{'weir' if is_own else 'json'}={pipe}"]
     if find_option(words, "-o", "--out") is None and (asked := variables.get("K6_OUT")):
         # With an option, k6 ignores the variable.
         outputs += asked.split(",")
     exported = find_option(words, "", "--summary-export") or variables.setdefault("K6_SUMMARY_EXPORT", str(export))
     command = [str(program), *words[:at], *(f"--out={output}" for output in outputs), *words[at:]]
+    samples = K6Requests() if is_own else K6Points()
     source = TableSource(
-        pipe, K6Points(), tool.version(), Path(script).name, lambda: _read_k6_claims(Path(exported)), cpus=_count_cpus()
+        pipe, samples, tool.version(), Path(script).name, lambda: _read_k6_claims(Path(exported)), cpus=_count_cpus()
     )
     return PreparedTool(name="k6", title="k6", command=command, environment=variables, source=source, clock=tool.clock)
 
