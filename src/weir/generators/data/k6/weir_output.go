@@ -4,13 +4,13 @@
 package main
 
 import (
-	"bufio"
 	"encoding/binary"
 	"encoding/json"
 	"math"
 	"os"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"go.k6.io/k6/lib/netext/httpext"
 	"go.k6.io/k6/metrics"
 	"go.k6.io/k6/output"
@@ -23,7 +23,7 @@ var tagNames = []string{"method", "name", "url", "status", "expected_response", 
 
 func init() {
 	output.RegisterExtension("weir", func(params output.Params) (output.Output, error) {
-		return &weirOutput{path: params.ConfigArgument, outcomes: map[outcome]int64{}}, nil
+		return &weirOutput{path: params.ConfigArgument, logger: params.Logger, outcomes: map[outcome]int64{}}, nil
 	})
 }
 
@@ -41,7 +41,7 @@ type weirOutput struct {
 	outcomes map[outcome]int64
 	news     news
 	rows     []byte
-	err      error
+	logger   logrus.FieldLogger
 }
 
 // The JSON before the rows.
@@ -85,8 +85,8 @@ func (o *weirOutput) flush() {
 			}
 		}
 	}
-	if err := o.write(); err != nil && o.err == nil {
-		o.err = err
+	if err := o.write(); err != nil {
+		o.logger.WithError(err).Warn("weir's output: cannot write the requests")
 	}
 }
 
@@ -109,19 +109,16 @@ func (o *weirOutput) add(metric string, tags *metrics.TagSet, end time.Time, dur
 	}
 }
 
+// Writes the sizes of the two parts, the JSON and the rows.
 func (o *weirOutput) write() error {
 	text, err := json.Marshal(o.news)
 	if err != nil {
 		return err
 	}
-	head := binary.NativeEndian.AppendUint32(nil, uint32(len(text)))
-	head = binary.NativeEndian.AppendUint32(head, uint32(len(o.rows)))
-	writer := bufio.NewWriter(o.file)
-	for _, part := range [][]byte{head, text, o.rows} {
-		if _, err := writer.Write(part); err != nil {
-			return err
-		}
-	}
+	report := binary.NativeEndian.AppendUint32(nil, uint32(len(text)))
+	report = binary.NativeEndian.AppendUint32(report, uint32(len(o.rows)))
+	report = append(append(report, text...), o.rows...)
 	o.news.Outcomes, o.rows = nil, o.rows[:0]
-	return writer.Flush()
+	_, err = o.file.Write(report)
+	return err
 }
