@@ -18,6 +18,11 @@ from weir.generators.scripted.script_settings import choose_k6_length, has_pause
         ("jmeter", '<ConstantTimer testname="t" enabled="true">', True),
         ("jmeter", '<ConstantTimer testname="t" enabled="false">', False),
         ("jmeter", '<ThreadGroup enabled="true">', False),
+        ("k6", 'http.get("http://a/"); sleep(1); // /*', True),
+        ("k6", "http.get(url); // sleep(1)", False),
+        ("k6", "/* sleep(1)\n sleep(2) */ http.get(url)", False),
+        ("locust", "class A(HttpUser):\n    # wait_time = between(1, 2)", False),
+        ("jmeter", '<!-- <ConstantTimer enabled="true"> -->', False),
         ("wrk", "sleep(1)", False),
     ],
 )

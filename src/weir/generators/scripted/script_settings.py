@@ -14,6 +14,12 @@ _PAUSES = {
     "k6": re.compile(r"\bsleep\s*\("),
     "locust": re.compile(r"\bwait_time\s*=(?!\s*(?:\w+\.)?constant\(\s*0\s*\))|\bsleep\s*\("),
 }
+_COMMENTS = {
+    "jmeter": re.compile(r"<!--.*?-->", re.S),
+    # The slashes of a URL begin no comment.
+    "k6": re.compile(r"(?<!:)//[^\n]*|/\*.*?\*/", re.S),
+    "locust": re.compile(r"#[^\n]*"),
+}
 _LENGTH_OPTIONS = {"duration": ("-d", "--duration"), "iterations": ("-i", "--iterations"), "stages": ("-s", "--stage")}
 """k6's options that set the length of a load, with their spellings on the command line."""
 _INSPECTION_S = 30.0
@@ -22,8 +28,10 @@ _INSPECTION_S = 30.0
 def has_pauses(tool: str, script: Path) -> bool:
     """Returns whether the text of a script contains a pause of the users between requests. False for other tools, which
     take no script."""
-    pause = _PAUSES.get(tool)
-    return pause is not None and pause.search(script.read_text(errors="replace")) is not None
+    if tool not in _PAUSES:
+        return False
+    text = _COMMENTS[tool].sub("", script.read_text(errors="replace"))
+    return _PAUSES[tool].search(text) is not None
 
 
 def choose_k6_length(
