@@ -103,9 +103,9 @@ def test_requests_that_wait_for_no_answer_are_pipelined() -> None:
         (LoadSpec(pipeline=2, scenario={}), "--pipeline: found 2 together with --scenario with cookies, extraction"),
         (
             LoadSpec(pipeline=2, think=Think(1, 1)),
-            "--pipeline: found 2 together with users over time, --think, --loops or --pace",
+            "--pipeline: found 2 together with a profile of users, --think, --loops or --pace",
         ),
-        (LoadSpec(pipeline=2, users=RAMP), "--pipeline: found 2 together with users over time"),
+        (LoadSpec(pipeline=2, users=RAMP), "--pipeline: found 2 together with a profile of users"),
         (LoadSpec(pipeline=2, rate_rps=10.0, loops=2), "--pipeline: found 2 together with --loops"),
         (
             LoadSpec(pipeline=1000, connections=1001),

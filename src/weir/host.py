@@ -112,7 +112,7 @@ class Host(Closing):
         self.on_sample: Callable[[Sample], None] = lambda _: None
         self.on_exit: Callable[[Ended], None] = lambda _: None
         self.on_gone: Callable[[], None] = lambda: None
-        """Function for the end of the host or of its machine. The reader thread calls the function."""
+        """Function that the reader thread calls at the end of the host or of its machine."""
         self._process = start_engine(["host"], on_record=self._take, on_end=self._stream_ended)
         self.pid = self._process.pid
         hello = self._hello.get()

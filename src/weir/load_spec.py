@@ -47,8 +47,8 @@ class Setting:
     write: Callable[[Any], str] = str
     const: Any = True
     repeats: bool = False
-    """Whether users may repeat the flag. The field is then a tuple of the results of `read`. If a result is a tuple,
-    weir concatenates the results."""
+    """Whether users may repeat the flag. The field is then a tuple. For `headers`, the tuple has a result of `read` for
+    each flag. For other fields, weir concatenates the results of `read`, which are tuples."""
     key: str = ""
     """Key in study files, such as `load.ramp_s` or `matrix.users`. Empty: study files have no such key."""
     key_help: str = ""
@@ -57,7 +57,7 @@ class Setting:
     """Label in the live page's form. Empty: the form has no such field."""
     placeholder: str = ""
     is_secret: bool = False
-    """Whether weir keeps the value out of run files."""
+    """Whether weir leaves the value out of run files."""
 
 
 def _setting(default: Any, flags: str, help: str, **how: Any) -> Any:
@@ -71,7 +71,7 @@ def _read_scenario(file: str) -> dict[str, Any]:
     return read_scenario(Path(file))
 
 
-# Kinds of values.
+# How weir reads and writes each kind of value.
 _COUNT = {"metavar": "N", "read": parsing.parse_count}
 _PROFILE = {"metavar": "PROFILE", "read": parsing.parse_profile, "write": parsing.write_profile}
 _TIME = {"metavar": "TIME", "read": parsing.parse_duration, "write": parsing.write_duration}
@@ -190,8 +190,8 @@ class LoadSpec:
         "Count a request as failed if the server closes its reused connection before a response. "
         "Default: send a GET, HEAD, OPTIONS, PUT or DELETE once more.",
         const=False, key="load.retry",
-        key_help="`true`: if the server closes a reused connection before a response, weir sends the request once more, "
-                 "unless the method is POST or PATCH. `false`: the request counts as failed.",
+        key_help="`true`: weir repeats a request once if the server closes its reused connection before a response. "
+                 "weir never repeats POST and PATCH. `false`: the request counts as failed.",
     )  # fmt: skip
     pipeline: int = _setting(
         1, "--pipeline",
@@ -255,7 +255,7 @@ class LoadSpec:
         metavar="N", read=parsing.parse_seed,
     )  # fmt: skip
 
-    # --- Files of the settings, for the printed command line
+    # --- Files that the user named in flags, for the printed command line
 
     body_file: str | None = None
     scenario_file: str | None = None
@@ -313,7 +313,7 @@ class LoadSpec:
             f"{names['scenario']} with cookies, extraction, a pause, or users that leave": _needs_responses(
                 self.scenario
             ),
-            f"users over time, {names['think']}, {names['loops']} or {names['pace_s']}": isinstance(load, ClosedLoad)
+            f"a profile of users, {names['think']}, {names['loops']} or {names['pace_s']}": isinstance(load, ClosedLoad)
             and not load.is_plain,
             names["loops"]: isinstance(load, OpenLoad) and load.session is not None,
         }
@@ -337,7 +337,7 @@ class LoadSpec:
         return shlex.join(["weir", "load", *self.to_arguments()])
 
     def without_implied_settings(self) -> "LoadSpec":
-        """Returns the same load without headers and a method that the engine sends by default."""
+        """Returns the same load without the headers and the method that the engine sends by default."""
         host = urlsplit(self.urls[0]).netloc.lower()
         connection = "keep-alive" if self.keep_alive else "close"
         implied = {("host", host), ("host", re.sub(":(80|443)$", "", host)), ("connection", connection)}
@@ -509,7 +509,7 @@ def read_flags(urls: tuple[str, ...], given: Mapping[str, Any]) -> LoadSpec:
 
 
 def choose_user_settings(users: Profile) -> dict[str, Any]:
-    """Returns the fields of `LoadSpec` for these users: connections, users with a ramp, or a profile."""
+    """Returns the `LoadSpec` fields for `users`: `connections`, `users` with `ramp_s`, or a profile in `users`."""
     match users:
         case ((0.0, 0.0), (ramp_s, most)) if ramp_s > 0 and most == int(most):
             return {"users": most, "ramp_s": ramp_s}
@@ -520,7 +520,7 @@ def choose_user_settings(users: Profile) -> dict[str, Any]:
 
 
 def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Returns the URL without name and password, and the pair of name and password (None without them)."""
+    """Returns the URL without name and password, and both as a pair. None in place of the pair: the URL has no name."""
     scheme, separator, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     userinfo, at, host = authority.rpartition("@")

@@ -77,7 +77,7 @@ def judged_from_json(value: Mapping[str, Any]) -> Judged:
 
 
 def parse_objective(text: str) -> Condition:
-    """Parses `--objective`: a time or share below a limit, or a throughput above one. Raises UsageError if invalid.
+    """Parses `--objective`: a time or share below a limit, or a throughput above a limit. Raises UsageError if invalid.
 
     >>> parse_objective("p99 < 50ms").limit, parse_objective("errors<=0.1%").limit
     (50000.0, 0.001)
@@ -172,7 +172,7 @@ class AbortWatch(LoadObserver):
         times = self._times
         oldest_us = intervals[-1].oldest_age_us
         if not times.counts:
-            # Without responses, the age of the oldest request is the minimum of the response time.
+            # Without responses, the response time is at least the age of the oldest request.
             return oldest_us or None
         if condition.metric == "mean":
             return times.mean / 1e3

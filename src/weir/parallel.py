@@ -33,14 +33,14 @@ def start_parallel(
 ) -> Callable[[], list[Result]]:
     """Calls `function` for each part in worker processes. Each worker opens its own reader of the same file. Results
     must be picklable. Returns a second function, which waits for the workers and returns the results in order. Call the
-    second function at most once. The second function raises the exception of `function`, or WeirError after a kill of a
-    worker. Workers never outlive this process."""
+    second function at most once. The second function raises the exception of `function`, or WeirError if a worker was
+    killed. Workers never outlive this process."""
     workers = min(len(os.sched_getaffinity(0)), len(parts))
     if workers < 2 or threading.active_count() > 1 or len(reader.trials()) < MIN_TRIALS:
         return lambda: [function(reader, part) for part in parts]
     _keep_freed_memory()
     context = multiprocessing.get_context("fork")
-    # All workers share this file's read position. Each reads the next number, so a slow worker reads fewer numbers.
+    # All workers share this file's read position. Each worker reads the next number, so a slow worker reads fewer.
     numbers = os.memfd_create("parts")
     os.write(numbers, b"".join(map(_NUMBER.pack, range(len(parts)))))
     os.lseek(numbers, 0, os.SEEK_SET)

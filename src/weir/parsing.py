@@ -136,7 +136,7 @@ def parse_numbers(text: str) -> list[float]:
             raise InvalidValueError(text, f"a range from lower to higher, such as {match[2]}..{match[1]}")
         if step == 0:
             raise InvalidValueError(text, f"a step above 0 in {part.strip()!r}: with step 0 the range never ends")
-        # Multiplication avoids the rounding errors of repeated addition. 1e-9 keeps an end despite rounding.
+        # Multiplication avoids the rounding errors of repeated addition. The 1e-9 keeps a range's end despite rounding.
         count = int((last - first) / step + 1e-9) + 1
         if len(found) + count > MAX_NUMBERS:
             raise InvalidValueError(text, f"at most {MAX_NUMBERS:,} numbers")

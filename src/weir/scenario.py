@@ -23,7 +23,7 @@ DEFAULT_CAPTURE_BYTES = 64 * 1024
 
 
 class Extract(Table):
-    """The place of a value in a response: a JSON pointer, a header or a regular expression."""
+    """The location of a value in a response: a JSON pointer, a header or a regular expression."""
 
     json_: str | None = Field(default=None, alias="json")
     header: str | None = None
@@ -37,21 +37,21 @@ class Extract(Table):
 
 
 class JsonPointer(Extract):
-    """The place of a value in the body of a response: a JSON pointer (RFC 6901)."""
+    """The location of a value in the body of a response: a JSON pointer (RFC 6901)."""
 
     def __init__(self, pointer: str) -> None:
         super().__init__(json=pointer)
 
 
 class Header(Extract):
-    """The place of a value in a response: the first header with the given name."""
+    """The location of a value in a response: the first header with the given name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(header=name)
 
 
 class Regex(Extract):
-    """The place of a value in the body: the first group of a regular expression. Without groups: the whole match."""
+    """The location of a value in the body: the first group of a regular expression. Without groups: the whole match."""
 
     def __init__(self, pattern: str) -> None:
         super().__init__(regex=pattern)
@@ -153,7 +153,7 @@ class Scenario(Table):
         return self
 
     def to_plan(self, folder: Path | None = None) -> dict[str, Any]:
-        """Returns the plan's key `scenario`. `folder` has the feeder files. Default: the current folder."""
+        """Returns the plan's key `scenario`. `folder` contains the feeder files. Default: the current folder."""
         plan = self.model_dump(exclude={"steps", "requests"})
         for feeder in plan["feeders"].values():
             feeder["file"] = str((folder or Path.cwd()).resolve() / feeder["file"])

@@ -60,13 +60,13 @@ def read_toml(path: Path, *, what: str, hint: str = "") -> dict[str, Any]:
 
 
 def name_place(path: Path | None) -> str:
-    """Returns the beginning of messages about a file: its path and a colon. None: empty, messages name no file."""
+    """Returns the text before a message about a file: the path and a colon. Returns an empty text without a path."""
     return "" if path is None else f"{path}: "
 
 
 def validate(type_: type[T], value: dict[str, Any], *, path: Path | None, below: str = "") -> T:
-    """Returns `value` as `type_`. Raises UsageError with one line per problem. Errors show `path`, if there is one, and
-    `below` before each key."""
+    """Returns `value` as `type_`. Raises UsageError with one line per problem. Each line begins with `path` (if
+    given), and has `below` before the key."""
     place = name_place(path)
     if "schema" in value and value["schema"] != 1:
         problem = f"{place}schema: found {value['schema']!r}, expected 1"

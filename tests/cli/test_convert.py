@@ -72,7 +72,7 @@ def test_the_study_of_a_command_line_is_one_that_study_check_takes(
     assert "4 trials (4 blocks of 1)" in capsys.readouterr().out
     content = tomllib.loads(text)
     assert content["external"]["server"]["url"] == URL
-    assert text.startswith(f"# Made by weir convert of: {shlex.join(shlex.split(line))}\n# - ")
+    assert text.startswith(f"# Made by: weir convert {shlex.join(shlex.split(line))}\n# - ")
 
 
 @pytest.mark.parametrize("line", COMMAND_LINES)
@@ -220,7 +220,7 @@ def test_the_scenario_of_a_collection_runs_and_shows_no_secret(
     Path("c.json").write_text(json.dumps(COLLECTION))
     convert("postman", "c.json", "--var", "password=s3cr3t-88", "-o", "c.toml")
     text = Path("c.toml").read_text()
-    made = "# Made by weir convert of: postman c.json --var password=...\n# - host: http://127.0.0.1:8000/\n"
+    made = "# Made by: weir convert postman c.json --var password=...\n# - host: http://127.0.0.1:8000/\n"
     assert text.startswith(made)
     assert "# weir load http://127.0.0.1:8000/ -d 10s --scenario c.toml\n" in text
     assert "s3cr3t" not in text

@@ -195,7 +195,7 @@ def test_an_upstream_runs_on_the_node_for_services_and_is_measured_there(
 
     done = weir("run", "--resume", out, *on_cluster, "--services-here")
     assert done.returncode == ExitCode.USAGE
-    assert f"place of the services: found 'beside their stacks', expected '{node}' as in the run" in done.stderr
+    assert f"machine of the services: found 'this machine', expected '{node}' as in the run" in done.stderr
     done = weir("run", "--resume", out, *on_cluster)
     assert done.returncode == 0, done.stderr
 

@@ -80,7 +80,7 @@ def test_headers_in_between_gaps_and_failed_rows_are_counted_and_nothing_is_made
     assert without_times.result.summary.response_time_us.mean is None
     assert (first.result.verdict.validity, failed.result.verdict.validity) == ("valid", "invalid")
     assert imported.sentence == (
-        "3 trials; 1 repeated header lines left out; 3 rows left out without requests (for example line 4); "
+        "3 trials; 1 repeated header lines left out; 3 rows left out, for example line 4 without requests; "
         "1 trials invalid, because they have failed requests"
     )
 

@@ -222,7 +222,7 @@ def test_ctrl_c_prints_what_is_known_and_leaves_nothing_running(tmp_path: Path, 
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "kept: weir report " in err
+    assert "to print the result again: weir report " in err
     assert err.endswith("weir: interrupted\n")
     assert "server.py good" in out
     assert not [line for line in list_command_lines() if str(SERVER) in line and str(tmp_path) in line]

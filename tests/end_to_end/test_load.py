@@ -254,7 +254,7 @@ def test_a_load_until_the_first_failure_says_what_was_reached(weir: Weir, serve:
 def test_the_slowest_request_and_uneven_connections_are_shown(weir: Weir, serve: Serve) -> None:
     done = weir("load", f"http://{serve('null')}/", "-c", "3", "-n", "1000")
     assert "slowest  " in done.stdout
-    assert "requests by connection  " in done.stdout
+    assert "requests per connection  " in done.stdout
 
 
 def test_a_server_that_refuses_is_one_clear_error(weir: Weir, free_port: Callable[[], int]) -> None:

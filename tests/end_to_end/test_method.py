@@ -195,7 +195,7 @@ def test_nothing_of_a_trial_is_left_when_the_next_one_starts(tmp_path: Path, wei
 def test_what_a_trial_takes_beside_its_load_is_printed(tmp_path: Path, weir: Weir, study: Study) -> None:
     assert weir("run", study("good", "other"), "--out", "out").returncode == 0
     table = weir("report", "out", "--times").stdout
-    for heading in ("ready", "check", "warmup", "pause", "load", "observe", "stop", "between", "beyond the load"):
+    for heading in ("ready", "check", "warmup", "pause", "load", "observe", "stop", "between", "outside the load"):
         assert heading in table
     assert "good" in table
 

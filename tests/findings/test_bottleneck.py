@@ -60,7 +60,7 @@ def test_tiers_on_one_cpu_share_it_and_have_widths_of_their_own(tmp_path: Path) 
     found = only(tmp_path, replace(STUDY, change=changed(tiers={"node": tier(0.6), "proxy": tier(0.3)})))
     assert found.kind == "resource"
     assert {one.tier: round(one.relative_width, 1) for one in found.tiers} == {"node": 1.0, "proxy": 2.0}
-    assert "Widths of node : proxy are 1.0 : 2.0" in found.sentence
+    assert "The throughputs that node : proxy allow have the ratio 1.0 : 2.0" in found.sentence
     (cpu,) = [use for use in found.resources if use.tiers]
     assert cpu.tiers == ("node", "proxy")
     assert cpu.utilisation == pytest.approx(0.9, rel=0.02)
@@ -99,7 +99,7 @@ def test_a_node_for_services_that_is_full_is_the_bottleneck(tmp_path: Path) -> N
     found = elsewhere(tmp_path, 1.9)
     assert (found.kind, found.what) == ("resource", "2 CPUs of 10.0.0.3 (postgres)")
     assert "2 CPUs of 10.0.0.3 (postgres) are full (95%)" in found.sentence
-    assert "More capacity of 2 CPUs of 10.0.0.3 (postgres): up to about" in found.would_prove
+    assert "Add capacity to 2 CPUs of 10.0.0.3 (postgres): up to about" in found.would_prove
 
 
 def test_a_node_of_which_nobody_knows_the_cpus_is_never_said_to_be_full(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_an_event_loop_that_waits_in_calls_is_named_as_blocked(tmp_path: Path) -
     bound = UpperBound("stack", 10.0, "1 worker ÷ 0.1 s")
     found = only(tmp_path, replace(STUDY, stacks=(BLOCKED,), change=change, upper_bounds={"sanic": (bound,)}))
     assert found.kind == "blocked event loop"
-    assert "1 thread named sanic spend 95% of the time in blocking calls, most of it asleep" in found.what
+    assert "in 1 thread named sanic, blocking calls take 95% of the time, most of it asleep" in found.what
     assert found.most_rps == 10.0
     assert "calls that do not block" in found.would_prove
 

@@ -118,4 +118,4 @@ def test_more_processes_are_no_answer_to_a_service_that_is_full(tmp_path: Path) 
     study = replace(STUDY, limits={"postgres": Limits(cpus=0.2)}, change=with_database, blocks=2)
     for found in of(tmp_path, study).bottlenecks:
         assert (found.kind, found.what, found.experiment) == ("resource", "postgres's quota of 0.2 CPUs", None)
-        assert found.would_prove.startswith("More capacity of postgres's quota of 0.2 CPUs: up to about ")
+        assert found.would_prove.startswith("Add capacity to postgres's quota of 0.2 CPUs: up to about ")

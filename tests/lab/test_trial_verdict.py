@@ -101,7 +101,7 @@ def test_where_failures_are_a_result_they_are_noted_with_their_share_and_the_tri
 def test_wrong_answers_under_load_lead_to_the_command_that_checks_them() -> None:
     assert "next: weir stacks check flask" in judged(failed=2, errors={"check": 2}).texts[0]
     assert "weir stacks check" not in judged(failed=2, errors={"check": 1, "reset": 1}).texts[0]
-    assert "next: read its log" in judged(failed=2, errors={"check": 2}, stack="").texts[0]
+    assert "next: read the server's log" in judged(failed=2, errors={"check": 2}, stack="").texts[0]
 
 
 def test_a_script_that_ends_at_once_makes_a_trial_invalid() -> None:

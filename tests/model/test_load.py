@@ -70,7 +70,7 @@ def test_the_connections_of_users_are_the_most_there_ever_are() -> None:
     ("load", "label"),
     [
         (ClosedLoad(20), "20 connections"),
-        (ClosedLoad(20, requests_per_user=5, pace_s=0.5), "20 users, 5 requests each, one in 0.5 s each"),
+        (ClosedLoad(20, requests_per_user=5, pace_s=0.5), "20 users, 5 requests each, one request in 0.5 s each"),
         (ClosedLoad(((0.0, 0.0), (50.0, 2000.0)), Think(1.0, 3.0)), "0 → 2000 users in 50 s, thinking 1 to 3 s"),
         (OpenLoad(100.0, 4), "100 req/s over 4 connections"),
         (

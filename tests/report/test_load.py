@@ -91,7 +91,7 @@ def test_every_chart_has_a_sentence_below_it_that_holds_its_figures(browser: Bro
         "Each value is the highest number in a slice, read at the ends of intervals. At most: the server 3."
     )
     assert told["Latency distribution"].startswith(
-        "A line ends where fewer than 100 samples are slower. The second line is the service time"
+        "A line ends where fewer than 100 requests are slower. The second line is the service time"
     )
     assert told["CPU over time"] == "On average the server's app tier used 0.50 CPUs, 33 % of this time in the kernel."
     assert (

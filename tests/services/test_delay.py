@@ -38,7 +38,7 @@ def test_a_queue_with_faults_is_asked_of_the_engine() -> None:
         ({"delay": "soon"}, "delay: found 'soon'; expected a pause such as 1s"),
         ({"delay": "2s", "servers": "0"}, "servers: found '0'"),
         ({"delay": "2s", "fault": "tired"}, "fault: found 'tired'"),
-        ({"delay": "2s", "fault_share": "0.1"}, "fault_share: found fault_share without fault, expected fault too"),
+        ({"delay": "2s", "fault_share": "0.1"}, "fault_share: found without 'fault', expected both"),
         ({"delay": "2s", "wait": "2s"}, "wait: unknown setting; expected one of: delay, servers"),
     ],
 )

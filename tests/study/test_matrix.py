@@ -172,7 +172,7 @@ def test_a_matrix_with_a_mistake_is_refused_by_file_and_key(tmp_path: Path, matr
         (
             "users = [4]",
             'think = "1s"\npipeline = 2',
-            "load.pipeline: found 2 together with users over time, load.think, load.loops or load.pace_s",
+            "load.pipeline: found 2 together with a profile of users, load.think, load.loops or load.pace_s",
         ),
         (
             "connections = [4]",

@@ -34,7 +34,7 @@ def audit_file(
 ) -> tuple[str, list[AuditedLoad]]:
     """Returns the title and the audited loads of a file.
 
-    `name` is the path of a tool's report or of a file of claims, or the name of a table of figures that weir contains.
+    `name`: the path of a tool's report or of a file of claims, or the name of one of weir's tables of figures.
     A keyword argument replaces the value from the file; None keeps that value.
     Raises UsageError if the file cannot be read, or has an unknown format.
     """
@@ -58,7 +58,7 @@ def _find(name: str) -> Path:
         return Path(name)
     if name in published:
         return published[name]
-    expected = f"a report by {', '.join(TOOLS)}, a file of claims (TOML), or a table: {', '.join(sorted(published))}"
+    expected = f"a report by {', '.join(TOOLS)}, a TOML file of claims, or a weir table: {', '.join(sorted(published))}"
     raise UsageError(f"{name}: not found; expected {expected}")
 
 

@@ -16,7 +16,7 @@ from weir.model.reported_result import Figure, ReportedResult
 from weir.model.verdict import Reason
 
 AT_CAP = 0.95
-"""From this ratio on, the load is the limit: throughput ÷ highest possible throughput of the load."""
+"""The load limits the throughput if throughput ÷ highest possible throughput of the load is at least this ratio."""
 SLACK = 0.002
 """Relative tolerance in addition to rounding. The last responses may arrive after the tool's clock stops."""
 HEY_KEEPS = 1_000_000
@@ -29,7 +29,7 @@ _COUNTED_WRONG = "One of the two counts leaves out requests, or counts some requ
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violated law, or a reached limit: the figures violate a law, or the throughput reaches the load's limit."""
+    """Figures that violate a law, or a throughput that reaches the limit of the load."""
 
     kind: Literal["impossible", "pipelined", "capped"]
     """`pipelined`: the figures are possible only with several requests in flight for each user."""
@@ -74,7 +74,7 @@ def _littles_law(result: ReportedResult) -> list[Violation] | None:
     users, rate_rps, mean_s, think_s = result.users, result.throughput_rps, result.mean_s, result.think_s
     if users is None or rate_rps is None or mean_s is None or rate_rps.low <= 0:
         return None
-    # A user's last pause may end after the load. So each user counts with one pause less than requests.
+    # A user's last pause may end after the load. So each user has at least as many pauses as requests, minus one.
     requests = _requests(result)
     pauses = 1.0 if requests is None else max(0.0, 1 - users / requests)
     depth = result.requests_in_flight or 1
@@ -196,7 +196,7 @@ def _order_of_quantiles(result: ReportedResult) -> list[Violation] | None:
 
 
 def _spread(result: ReportedResult) -> list[Violation] | None:
-    """Checks the standard deviation against its maximum: each time is the shortest or the longest time."""
+    """Checks the standard deviation against its maximum. At the maximum, every time is the shortest or the longest."""
     mean_s, stdev_s, max_s = result.mean_s, result.stdev_s, result.max_s
     if mean_s is None or stdev_s is None or max_s is None:
         return None

@@ -1,7 +1,7 @@
 """Converts a trial's load into reported results. So the laws of an audit also check weir's own figures.
 
 weir's counts, rates and durations have no rounding. Times from a histogram have three significant digits. The figures
-of another generator have the rounding of that generator's report, but the requested load has none.
+of another generator have the rounding of that generator's report. The requested load has no rounding.
 """
 
 import math
@@ -36,9 +36,9 @@ def build_reported_results(
     """Returns three results: the response times with all counts, the service times, and the CPU time.
 
     - `summary`: figures of the whole load, and not of its measured part. A response may arrive after that part.
-    - `cpus`: number of CPUs that the stack may use, a fraction with a quota. None: unknown.
+    - `cpus`: number of CPUs that the stack may use. A CPU quota may be a fraction. None: unknown.
     - `used_s`: seconds during which weir measured the stack's `resources`. None: the whole load.
-    - `reported`: the report of another generator. If given, it takes the place of response times and service times.
+    - `reported`: the report of another generator. If given, the report replaces the response times and service times.
     - `tool`: the program whose figures `summary` contains.
     - `pipeline`: maximum number of requests in flight on a connection.
     """

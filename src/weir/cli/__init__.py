@@ -1,7 +1,7 @@
 """The command `weir`, with one module for each command. Only this package prints.
 
 Every command imports this module first. This module imports neither typer nor rich, because both take long to import.
-Functions of commands import findings, Ray and the web server for the same reason: a wrong flag is reported at once.
+Commands import findings, Ray and the web server only inside functions, so that weir reports a wrong flag at once.
 """
 
 import os

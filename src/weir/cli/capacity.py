@@ -39,12 +39,12 @@ def capacity(
         str | None,
         Option(
             "--think",
-            help="Also report the number of users that pause this think time. Examples: 10s, uniform:1s..3s, exp:2s.",
+            help="Also report how many users with this pause reach the rate. Examples: 10s, uniform:1s..3s, exp:2s.",
         ),
     ] = None,
     searches: Annotated[int, Option("--searches", min=1, help="Number of searches. An interval needs at least 5.")] = 5,
     connections: Annotated[
-        int, Option("-c", "--connections", min=1, help="Maximum number of connections. With --knee: of users.")
+        int, Option("-c", "--connections", min=1, help="Maximum number of connections, or of users with --knee.")
     ] = 256,
     shortest: Annotated[str, Option("--min-duration", help="Length of the first, rough loads of a search.")] = "5s",
     longest: Annotated[str, Option("--max-duration", help="Length of the last, precise loads of a search.")] = "30s",

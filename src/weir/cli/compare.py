@@ -1,6 +1,6 @@
 """`weir compare`: compares two or more servers. A server is a command, a URL, a stack or a commit.
 
-The command goes from the options to the sides, from the sides to a study, and from the run of the study to the answer.
+The command turns the options into sides and then into a study, runs the study, and prints the answer.
 """
 
 import os
@@ -48,13 +48,13 @@ _SCRIPT_SETTINGS = {"connections", "users", "duration_s", "timeout_s"}
 """Settings that a script receives, or that the check of the responses needs."""
 _SHORTEST_S, _DURATION_S = 1.0, 1.5
 _TWO_BLOCKS_S, _START_S = 21.0, 0.25
-"""Time of two blocks with which the first interval comes half a minute after the start, and a trial's time for start and
-stop."""
+"""Seconds that two blocks may take, so that the first interval comes within half a minute. Seconds of a trial's start
+and stop."""
 _MAX_USUAL_S = 15.0
 _MEDIAN_REQUESTS, _P99_REQUESTS = 400, 15_000
 """Numbers of requests in a trial that are enough for a median and for p99. The usual load of a slow server is longer."""
 _SCRIPT_DURATION_S = 5.0
-"""Longest load of a script. Programs such as JMeter need some seconds until they reach their full rate."""
+"""Default length of a script's load. Programs such as JMeter need some seconds until they reach their full rate."""
 _SECONDS_A_SIDE = 60.0
 
 
@@ -70,7 +70,7 @@ class Command(TyperCommand):
 
 @options.with_load_settings(
     *(name for name, one in SETTINGS.items() if one.key or name in _REQUEST_SETTINGS),
-    duration_s="Length of the load in each trial. Default: the profile's length; 1.5s, or up to 15s for a slow server.",
+    duration_s="Length of the load in each trial. Default: the profile's length, or 1.5s (a slow server: up to 15s).",
 )
 def compare(
     given: dict[str, Any],
@@ -166,8 +166,8 @@ def compare(
         raise KeyboardInterrupt
     findings = _print_answer(file, json_=json_, md=md, html=html)
     if save is not None:
-        tell(f"saved: weir run {save} --scale evidence")
-    tell(f"kept: weir report {folder}")
+        tell(f"to run this comparison again: weir run {save} --scale evidence")
+    tell(f"to print the result again: weir report {folder}")
     if is_interrupted:
         raise KeyboardInterrupt
     code = judge_conditions(findings, conditions)
@@ -255,9 +255,9 @@ def _prepare_script(
 
 
 def choose_duration(checks: Mapping[str, SideCheck], conditions: Sequence[Condition], requests: int | None) -> float:
-    """Returns seconds in which the slowest side responds to enough requests for the percentiles, from 1.5 to 15. If long
-    warm-ups would delay the first interval, at least 1 instead of 1.5. With a number of requests, returns twice the time
-    of these requests on the slowest side."""
+    """Returns the length of a load in seconds, from 1.5 to 15. The slowest side then has enough responses for the
+    percentiles. If long warm-ups would delay the first interval, the minimum is 1 instead of 1.5. With a number of
+    requests, returns twice the time of these requests on the slowest side."""
     needed = _P99_REQUESTS if any(one.metric == P99 for one in conditions) else _MEDIAN_REQUESTS
     slowest_rps = max(1.0, min(check.throughput_rps for check in checks.values()))
     if requests is not None:
@@ -275,7 +275,7 @@ def choose_duration(checks: Mapping[str, SideCheck], conditions: Sequence[Condit
 def _tell_checks(checks: Mapping[str, SideCheck], tell: Callable[[str], None], *, is_watched: bool) -> None:
     for check in checks.values():
         started = "" if check.ready_s is None else f"ready after {check.ready_s:.2f} s, "
-        tell(f"weir: {check.answer.title}: {started}warmed up for {check.warmup_s:.1f} s in each trial")
+        tell(f"weir: {check.answer.title}: {started}warm-up of {check.warmup_s:.1f} s in each trial")
         if check.ready_s is None and not is_watched:
             tell(f"weir: {check.answer.title}: add --watch PID,PID to measure CPU time and memory")
         for problem in check.problems:

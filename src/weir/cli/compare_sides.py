@@ -27,8 +27,8 @@ def collect_sides(
     env: Sequence[str],
     watch: str | None,
 ) -> list[Side]:
-    """Returns the sides of the command line, with names. `words` are the words after `--`. The folder of a commit is
-    still empty. Raises UsageError if arguments contradict each other, or if there are fewer than two sides."""
+    """Returns the sides of the command line, with names. `words` are the words after `--`. `check_out_commits` later
+    sets the folders of commits. Raises UsageError if arguments contradict each other or name fewer than two sides."""
     if build is not None and not git:
         raise UsageError("--build: found without --git, expected both", hint=HELP)
     if git or env:

@@ -134,7 +134,7 @@ def _format(found: Conversion, source: str, asked: set[str], scenario_file: str)
     else:
         command = replace(spec, scenario={}, scenario_file=scenario_file).to_command()
         text = f"# {command}\n{format_scenario(scenario)}"
-    lines = [f"Made by weir convert of: {source}", *(f"- {note}" for note in notes)]
+    lines = [f"Made by: weir convert {source}", *(f"- {note}" for note in notes)]
     return "".join(f"# {sanitize(line)}\n" for line in lines) + text
 
 

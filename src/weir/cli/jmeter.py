@@ -33,8 +33,8 @@ def jmeter(
 ) -> None:
     """Run JMeter and record the load. Write weir's options first, then JMeter's arguments.
 
-    Flags, files, console lines and exit codes are the same as in JMeter. weir runs the JMeter on the PATH. Without one,
-    weir installs JMeter into its cache.
+    Flags, files, console lines and exit codes are the same as in JMeter. weir runs the JMeter on the PATH. If the PATH
+    has no JMeter, weir installs JMeter into its cache.
 
     Example: weir jmeter --out load.weir -n -t plan.jmx -l samples.jtl -Jthreads=20
     """

@@ -150,7 +150,7 @@ def _run_plan(plan: ExactPlan, jtl: Path | None, run_file: Path | None, *, appen
         for group, end in ran:
             _report_differences(group.native, end.summary, alone=len(ran) == 1)
         if run_file is not None:
-            say(f"kept: weir report {run_file}")
+            say(f"to print the result again: weir report {run_file}")
     return interrupted
 
 

@@ -22,8 +22,8 @@ def k6(
 ) -> None:
     """Run k6 and record the load. Write weir's options first, then k6's arguments.
 
-    Flags, outputs, the summary, thresholds and exit codes are the same as in k6. weir runs the k6 on the PATH. Without
-    one, weir builds k6 with Go.
+    Flags, outputs, the summary, thresholds and exit codes are the same as in k6. weir runs the k6 on the PATH. If
+    the PATH has no k6, weir builds k6 with Go.
 
     Example: weir k6 --out load.weir run --vus 20 --duration 30s script.js
     """

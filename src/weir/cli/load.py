@@ -36,7 +36,7 @@ def load(
         list[str],
         Argument(
             metavar="URL...",
-            help="http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections take several URLs in turn.",
+            help="http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections use several URLs in turn.",
         ),
     ],
     given: dict[str, Any],
@@ -88,7 +88,7 @@ def load(
     """
     options.check_listen(live, listen)
     if given["bind"] and cluster is not None:
-        problem = f"found {','.join(given['bind'])} together with --cluster, expected one: agents have other addresses"
+        problem = f"found {','.join(given['bind'])} and --cluster, expected only one: agents have other addresses"
         raise UsageError(f"--bind: {problem}", hint="leave out --bind: an agent connects from its node's address")
     plan = read_flags(tuple(urls), given).to_plan()
     file = None
@@ -120,7 +120,7 @@ def load(
         server = {} if resources is None else {"server": {"pids": watch, **asdict(resources)}}
         write_json({**summary.to_json(), **server}, json_)
     if file is not None:
-        say(f"kept: weir report {file}")
+        say(f"to print the result again: weir report {file}")
     is_doubtful = strict and summary.verdict.validity != "valid"
     raise typer.Exit(ExitCode.NOT_VALID if code == ExitCode.DONE and is_doubtful else code)
 

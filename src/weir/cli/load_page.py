@@ -73,7 +73,7 @@ def announce_load(board: "EventQueue", plan: LoadPlan, number: int) -> None:
 
 
 def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str | None = None) -> "TrialEnded":
-    """Returns the page's result of a trial or load. `run`: name of the result's folder among past runs."""
+    """Returns the page's result of a trial or load. `run`: name of the result's folder in the folder of runs."""
     from weir.live import TrialEnded
 
     ended = TrialEnded(validity=verdict.validity, reasons=verdict.texts, run=run)

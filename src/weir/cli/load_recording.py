@@ -1,4 +1,4 @@
-"""Keeps one load in a run file (`weir load --out`), as a run of one trial.
+"""Writes one load to a run file (`weir load --out`), as a run of one trial.
 
 weir writes records during the load, and marks the load as finished at the end. So a killed `weir load` leaves a
 readable file with an unfinished load. The file contains no secrets: weir replaces secret values by `LEFT_OUT`.

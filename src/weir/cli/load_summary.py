@@ -34,7 +34,7 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
     if summary.tls_handshake_us is not None:
         lines.append(_row("TLS handshake", summary.tls_handshake_us))
     if (stamps := summary.generator.kernel_timestamps) is not None:
-        by_the_clock = f", the generator's clock for {stamps.missing:,}" if stamps.missing else ""
+        by_the_clock = f", the generator's clock for {stamps.missing:,} others" if stamps.missing else ""
         lines.append(f"  end of response: kernel timestamps of {stamps.used:,} responses{by_the_clock}")
     lines += ["", "  status  " + (", ".join(f"{code}: {count:,}" for code, count in summary.status.items()) or "none")]
     if summary.steps:
@@ -50,7 +50,7 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
     if summary.slowest:
         lines.append("  " + _slowest(summary.slowest[0]))
     if (found := summary.fairness) is not None and found.max != found.min:
-        lines.append(f"  requests by connection  {found.min:,} to {found.max:,}, median {found.median:,.0f}")
+        lines.append(f"  requests per connection  {found.min:,} to {found.max:,}, median {found.median:,.0f}")
     lines.append(f"  bytes   {_bytes(summary.bytes.sent)} sent, {_bytes(summary.bytes.received)} received")
     use = summary.generator
     if use.version:

@@ -29,7 +29,7 @@ Scale = Annotated[
     Option(
         "--scale",
         help="Size of the study: quick (minutes), evidence (enough for a claim), article (enough for a publication), or a "
-        "scale of the study.",
+        "scale that the study defines.",
     ),
 ]
 Objective = Annotated[
@@ -41,7 +41,7 @@ Metrics = Annotated[
 ]
 KeepLoad = Annotated[
     str | None,
-    Option("--out", metavar="PATH", help="Keep the result for weir report. PATH is a new file NAME.weir or a folder."),
+    Option("--out", metavar="PATH", help="Save the result for weir report. PATH is a new file NAME.weir or a folder."),
 ]
 Live = Annotated[bool, Option("--live", help="Show progress on a page in a browser, and print the page's address.")]
 Listen = Annotated[
@@ -66,7 +66,7 @@ AgentThreads = Annotated[
     str | None,
     Option(
         "--agent-threads",
-        help="With --cluster: threads per agent. More threads take more of the load. Example: 2,1,1. Default: equal.",
+        help="With --cluster: threads per agent. More threads make more of the load. Example: 2,1,1. Default: equal.",
     ),
 ]
 ShareNodes = Annotated[bool, Option("--share-nodes", help="With --cluster: allow several agents on one node.")]

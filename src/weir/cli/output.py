@@ -1,7 +1,7 @@
 """Writes weir's output: data to standard output, all other text to standard error. Only terminals receive colour.
 
-If the reader of a pipe ends (EPIPE) or a terminal closes (EIO), weir drops its progress messages and continues. Data
-without a reader raises `OSError`, and `weir.cli.main` handles the error.
+If the reader of a pipe ends (EPIPE) or a terminal closes (EIO), weir drops its progress messages and continues. If
+nobody reads weir's data, the write raises `OSError`, and `weir.cli.main` handles the error.
 """
 
 import contextlib

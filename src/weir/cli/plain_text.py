@@ -1,4 +1,4 @@
-"""Replaces characters that the encoding of a terminal or pipe lacks by similar ASCII characters. Python's codecs call
+"""Writes similar ASCII characters in place of characters that the output's encoding lacks. Python's codecs call
 the error handler `NAME` only for missing characters, so UTF-8 output needs no extra time."""
 
 import codecs
@@ -13,12 +13,12 @@ _PLAIN = {
 
 
 def plain(text: str) -> str:
-    """Replaces characters that ASCII lacks by similar signs, or by a question mark if no sign is similar."""
+    """Returns the text in ASCII. Any other character becomes a similar sign, or a question mark without such a sign."""
     return "".join(character if character.isascii() else _PLAIN.get(character, "?") for character in text)
 
 
 def use_plain_text() -> None:
-    """Makes standard output and standard error replace characters that the encoding lacks. UTF-8 lacks none."""
+    """Makes standard output and standard error replace characters that the encoding lacks. UTF-8 lacks no character."""
     for stream in (sys.stdout, sys.stderr):
         # A test may replace a stream by an object without `encoding` or `reconfigure`.
         encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")

@@ -45,7 +45,7 @@ class Command(TyperCommand):
     """A parser of weir's options. At the first argument that is no option of weir, the tool's arguments begin."""
 
     needs_value: ClassVar[dict[str, bool]] = {}
-    """A dict from each option of weir to whether the option needs a value."""
+    """A dict from each option of weir to True if the option needs a value, else False."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         options = [option for option in self.params if isinstance(option, TyperOption)]
@@ -109,7 +109,7 @@ def run_recorded(tool: PreparedTool, arguments: Sequence[str], outputs: Outputs)
         server = {} if resources is None else {"server": {"pids": outputs.watch, **asdict(resources)}}
         write_json({**summary.to_json(), **server}, outputs.json, "--weir-json")
     if file is not None:
-        say(f"kept: weir report {file}")
+        say(f"to print the result again: weir report {file}")
     if code == ExitCode.DONE and outputs.strict and summary.verdict.validity != "valid":
         code = ExitCode.NOT_VALID
     raise typer.Exit(code)

@@ -82,7 +82,7 @@ def _render(path: Path, form: str) -> str:
 
 @contextmanager
 def open_study_run(run: Path, place: str = "") -> Iterator[RunReader]:
-    """Opens the run of a study. Raises UsageError for a missing run or a single load. `place`: start of the message."""
+    """Opens the run of a study. Raises UsageError for a missing run or a single load. `place`: prefix of the error."""
     with RunReader(find_run(run)) as reader:
         if reader.info.is_load:
             problem = "found a single load, expected a run of a study"

@@ -191,12 +191,12 @@ def _print_order(order: Sequence[Sequence[int]]) -> None:
 
 
 def _describe_time(coming: TimeEstimate, *, is_measured: bool) -> list[str]:
-    how = "as in the pilot" if is_measured else "assumed; --pilot RUN measures them"
+    how = "as in the pilot" if is_measured else "assumed; --pilot RUN measures the starts and stops"
     load, warmup, pauses = map(format_duration, (coming.load_s, coming.warmup_s, coming.pauses_s))
     starts_and_stops, checks = format_duration(coming.starts_and_stops_s), format_duration(coming.checks_s)
     lines = [
         f"load {load}, warm-up {warmup}, pauses {pauses}, starts and stops {starts_and_stops} ({how})",
-        f"before the load: checks and limits of generators {checks}; in addition: builds and repeated trials",
+        f"before the first trial: stack checks and generator limits {checks}; in addition: builds and repeated trials",
     ]
     if coming.extensions_s:
         most = format_duration(coming.extensions_s)

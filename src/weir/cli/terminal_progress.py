@@ -1,7 +1,7 @@
 """Shows the progress of a load at a terminal: a few lines, which weir redraws in place and removes at the end.
 
 `LiveFigures` computes the lines, and `LiveView` draws the lines. Both run on the engine's reader thread, at nice 19.
-Both save CPU for the load: at most four redraws a second, one write for each, and no layout library such as rich.
+Both save CPU for the load: at most four redraws a second, one write for each redraw, no layout library such as rich.
 """
 
 import contextlib

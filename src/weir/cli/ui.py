@@ -1,6 +1,6 @@
 """`weir ui`: shows past runs and their reports in a browser, with a form that starts loads.
 
-weir checks the form's fields like the flags of `weir load`. weir runs one load at a time, and keeps each load in the
+weir checks the form's fields like the flags of `weir load`. weir runs one load at a time, and saves each load in the
 folder of runs. The form cannot name files: weir sends a body such as @FILE as text.
 """
 
@@ -79,7 +79,7 @@ def parse_form(fields: Mapping[str, str]) -> LoadSpec:
 
 
 class FormLoads:
-    """Runs the loads that users start with the form of the live page, and keeps each load in the folder of runs. The
+    """Runs the loads that users start with the live page's form. Saves each load in the folder of runs. The
     caller must call `close`."""
 
     def __init__(self, folder: Path) -> None:

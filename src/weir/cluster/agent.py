@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 Output = tuple[int, Literal["line", "end"], Any]
-"""The number of an engine, and a line of its output, or its end with exit status and standard error."""
+"""An engine's number, the kind, and the content: a line of output, or the exit status and standard error."""
 
 _WAITING_LINES = 8192
-"""Maximum number of output lines that the agent keeps until the next poll. Then the engine blocks, and intervals are
-missing."""
+"""Maximum number of output lines that the agent keeps until the next poll. If this queue is full, the engine blocks,
+and intervals are missing."""
 LINES_AT_A_TIME = 512
 HELD_S = 0.5
 """Maximum time for which the agent collects lines before a reply. Each reply costs weir and the agent milliseconds of
@@ -39,7 +39,7 @@ _GRACE_S = 20.0
 """Maximum time for an engine to end its processes after the agent has closed the engine's input."""
 _LOOK_EVERY_S = 0.25
 NAP, _NAP_S = signal.SIGUSR2, 0.2
-"""Signal that the agent sends to itself, and the length of the nap: the main thread sleeps and dispatches no calls."""
+"""Signal that the agent sends to itself, and the nap's length in seconds. The main thread sleeps during a nap."""
 _JOINING = (
     "RAY_USE_TLS RAY_TLS_SERVER_CERT RAY_TLS_SERVER_KEY RAY_TLS_CA_CERT "
     "RAY_AUTH_MODE RAY_AUTH_TOKEN RAY_AUTH_TOKEN_PATH"

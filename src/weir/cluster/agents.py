@@ -1,7 +1,7 @@
 """Runs engines on other nodes, with the interface of an engine on this machine.
 
 One thread polls all agents. An agent without a reply for `LOST_S` seconds counts as lost, with all its engines. So weir
-treats the loss of an actor, of a node and of the network alike. Polls request only lines that fit into the backlog.
+treats the loss of an actor, of a node and of the network alike. If too many lines are unread, polls request no lines.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ LEASE_S = 5.0
 _POLL_WITHIN_S = 0.5
 _UNREAD_LINES = 2048
 """Maximum number of an agent's unread lines on this machine. With more lines, a poll requests none, and lines wait on
-the node. This number of lines is minutes of a load. A hundred agents then need some hundred MiB."""
+the node. A load writes these lines in minutes. For a hundred agents, they need some hundred MiB."""
 _PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
 """Prefixes of lines that the agent may delay by some tenths of a second."""
 _LOOK_EVERY_S = 0.25
@@ -160,7 +160,7 @@ class AgentHandle:
         if sum(engine.unread for engine in engines) > _UNREAD_LINES:
             most = 0
             for engine in engines:
-                # A poll without a request for lines says nothing about the engine.
+                # A poll that requests no lines does not show whether the engine is alive.
                 engine.heard_at = time.monotonic()
         return self.actor.output.remote(_POLL_WITHIN_S, _PATIENT, most)
 
@@ -215,7 +215,7 @@ class RemoteEngine(Engine):
         """Whether the message about the engine's end has arrived. The reader may get this message much later."""
         lines = iter(self._lines.get, None)
         self._reader = threading.Thread(target=self._read_lines, args=(lines,), name=self.name, daemon=True)
-        # Registered before the start: the first line may arrive before the reply.
+        # Registers the engine before its start: the first line may arrive before the reply to `start`.
         self._number = agent.register(self)
         try:
             self.pid = agent.call("start", self._number, list(argv), environment)

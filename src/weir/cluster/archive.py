@@ -16,7 +16,7 @@ MOST_BYTES = 256 * 2**20
 
 def pack_folder(folder: Path, what: str, *, leave_out: Collection[str] = (), keep_times: bool = False) -> bytes:
     """Returns an archive of a folder without the files and folders in `leave_out`. See `pack_files` for errors.
-    `keep_times` keeps the files' times of change: compiled Python and a JVM's class archive need them."""
+    `keep_times` keeps the files' modification times: compiled Python and a JVM's class archive need them."""
     places = [path.relative_to(folder) for path in sorted(folder.rglob("*"))]
     files = {str(place): folder / place for place in places if not set(leave_out).intersection(place.parts)}
     return _pack(files, what, follow_links=False, **({} if keep_times else {"mtime": 0}))

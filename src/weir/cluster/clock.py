@@ -27,8 +27,8 @@ class Clock:
 
 
 def estimate_clock(readings: Iterable[tuple[int, int, int]]) -> Clock:
-    """Estimates another clock's offset from the fastest of several readings (Cristian, 1989). A reading is this clock
-    before, the other clock, and this clock after, in nanoseconds.
+    """Estimates another clock's offset from the fastest of several readings (Cristian, 1989). A reading has three
+    times in nanoseconds: this clock before, the other clock, this clock after.
 
     >>> estimate_clock([(100, 5_000, 900), (1_000, 6_050, 1_100)])
     Clock(offset_ns=5000, error_ns=50)

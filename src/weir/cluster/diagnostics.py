@@ -56,11 +56,11 @@ class ClusterReport:
     nodes: tuple[NodeFacts, ...]
     pairs: tuple[Pair, ...]
     missing: tuple[str, ...]
-    """Sentences about problems that prevent loads or studies, each with a remedy."""
+    """Sentences about problems that prevent loads or studies, some with a remedy."""
 
 
 def check_cluster(cluster: RayCluster) -> ClusterReport:
-    """Checks every node. `missing` includes nodes that do not reply. Raises TargetError without a place for an agent."""
+    """Checks every node. `missing` includes nodes that do not reply. Raises TargetError if an agent fits on no node."""
     found: dict[AgentHandle, NodeFacts] = {}
     unwell: dict[AgentHandle, str] = {}
     with launch_agents(cluster, None, len(cluster.nodes)) as agents:
@@ -123,12 +123,12 @@ def find_missing(found: Sequence[NodeFacts], unwell: Sequence[Node] = ()) -> lis
     sentences = [f"{one.node.name}: weir-engine does not run there: {one.engine}" for one in found if not one.can_run]
     for one in found:
         if one.needs_weir and one.weir is None:
-            sentences.append(f"{one.node.name}: found no weir, expected weir on a node that runs stacks: {EXTRA}")
+            sentences.append(f"{one.node.name}: found no weir, expected weir on a node for stacks; install it: {EXTRA}")
         elif one.needs_weir and one.weir != f"weir {__version__}":
             sentences.append(f"{one.node.name}: found {one.weir}, expected weir {__version__} as here")
     offered = {role for role in _ROLES if any(node.offers(role) for node in (*(one.node for one in found), *unwell))}
     # Stacks and services may run on this machine. If no node offers any role, each node can have every role.
     if offered and "load" not in offered:
         name = get_resource_name("load")
-        sentences.append(f"no node offers {name}: ray start … --resources '{{\"{name}\": 1}}'")
+        sentences.append(f"no node offers {name}; start a node with: ray start … --resources '{{\"{name}\": 1}}'")
     return sentences

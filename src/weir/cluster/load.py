@@ -292,7 +292,7 @@ class SharedLoad(LoadHandle):
 
 
 def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, LoadPlan]:
-    """Returns each agent's plan, by its number of load threads. Raises UsageError if the agents cannot split it."""
+    """Returns each agent's part of `plan`, by its number of load threads. Raises UsageError if no split is possible."""
     firsts, of = accumulate(threads.values(), initial=0), sum(threads.values())
     if plan.until_first_failure and len(threads) > 1:
         late = "the other agents would learn of the failure too late"

@@ -36,7 +36,7 @@ _INTERVAL_COUNTS = (*_STEP_COUNTS, "due", "in_flight", "queued", "bytes_sent", "
 
 
 class IntervalMerger:
-    """Merges the agents' intervals with the same index. An interval is complete with a part of each running agent."""
+    """Merges the agents' intervals with the same index. An interval is complete if all running agents sent it."""
 
     def __init__(self, agents: Iterable[str]) -> None:
         self._reached = dict.fromkeys(agents, -1)
@@ -189,7 +189,7 @@ def _merge_means(parts: Sequence[tuple[int, Quantiles]]) -> Quantiles:
 
 
 def _find_stop(parts: Sequence[LoadEnd]) -> str:
-    """Returns the reason of the load's end. If the parts' reasons differ, returns the reason for an early end."""
+    """Returns the reason why the load ended. If the parts' reasons differ, returns the reason for an early end."""
     found = {part.stopped for part in parts}
     return next((why for why in ("input", "signal", "first_failure", "duration") if why in found), parts[0].stopped)
 

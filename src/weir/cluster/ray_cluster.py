@@ -39,7 +39,7 @@ _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Ray would report its workers on standard output. weir detects losses itself.
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
-    # If the cluster rejects Ray, Ray would write this to standard error once a second.
+    # If the cluster rejects this machine, Ray would otherwise write an error to standard error once a second.
     "RAY_BACKEND_LOG_LEVEL": "error",
 }
 
@@ -64,7 +64,7 @@ def get_resource_name(role: Role) -> str:
 
 
 def find_node(cluster: "RayCluster", role: Role) -> Node | None:
-    """Returns the first node that offers the role. None if this machine's node or no node offers the role."""
+    """Returns the first node that offers the role. None if this machine's node does, or if no node does."""
     offering = [node for node in cluster.nodes if node.offers(role)]
     return None if not offering or any(node.id == cluster.own_node for node in offering) else offering[0]
 
@@ -123,7 +123,7 @@ def _require_listener(address: str) -> None:
                 raise OSError("RAY_USE_TLS is set here, but the server has no TLS") from None
         else:
             connection.sendall(_HTTP2_PREFACE)
-            # A server without TLS first sends the highest byte of a small length: 0.
+            # A server without TLS first sends an HTTP/2 frame. Its first byte is the highest byte of a small length: 0.
             if connection.recv(1) != b"\0":
                 raise OSError("no Ray server without TLS listens there; if the cluster uses TLS, set RAY_USE_TLS here")
 

@@ -1,4 +1,4 @@
-"""Runs a study on another node: starts weir there, beside the stacks and services, and fetches the run.
+"""Runs a study on another node: starts weir there, close to the stacks and services, and fetches the results.
 
 Builds, services, the observer and the run file must be close to the stack. So weir itself runs on the stack's node,
 where it must be installed. Agents on the other nodes generate the loads.
@@ -170,8 +170,8 @@ class _Weir:
     @contextmanager
     def collected(self, beside: Path) -> Iterator[Path | None]:
         """Yields a temporary copy of the run folder in the folder `beside`; None if the node has no run. After the
-        `with` block, deletes the run on the node unless there was an error, because no other complete copy exists until
-        then. Raises UsageError if this machine cannot write a file."""
+        `with` block, deletes the run on the node. After an error, keeps it, because no other complete copy exists yet.
+        Raises UsageError if this machine cannot write a file."""
         try:
             archive: bytes = self._node.apply(archive_folder, self._folder, timeout_s=SENT_WITHIN_S)
         except AgentLostError:
@@ -184,7 +184,7 @@ class _Weir:
                 yield made if made.is_dir() else None
         except OSError as error:
             where = f"copy the result from {self.run_folder} on {self._node.name}"
-            message = f"{error.filename2 or error.filename}: cannot be written: {error.strerror}"
+            message = f"{error.filename2 or error.filename or beside}: cannot be written: {error.strerror}"
             raise UsageError(message, hint=where) from None
         with suppress(WeirError):
             self._node.apply(shutil.rmtree, self._folder, True, timeout_s=SENT_WITHIN_S)
@@ -259,7 +259,7 @@ def _await(ended: threading.Event) -> None:
 
 
 def send_builds(node: AgentHandle, built: Sequence[Path]) -> None:
-    """Sends built stacks to the same paths on a node of the same kind. After a failure, the node builds the stacks."""
+    """Sends built stacks to the same paths on a node of the same kind. If that fails, the node builds the stacks."""
     # A build may contain its own path, and depends on architecture and libc.
     here = (platform.machine(), " ".join(platform.libc_ver()), str(find_cache_folder()))
     if not built or (node.facts["architecture"], node.facts["libc"], node.facts["cache"]) != here:

@@ -36,7 +36,7 @@ NUMBERS: dict[str, Mapping[str, float]] = {
     **dict.fromkeys(("pss_bytes", "private_bytes"), _SIZES),
     **dict.fromkeys(_QUANTILES, _TIMES),
 }
-"""The possible units of a column for each numeric field, each unit with its factor to seconds or bytes."""
+"""A dict from each numeric field to the possible units of its column. A factor converts a unit to seconds or bytes."""
 _REQUIRED = ("stack", "connections", "duration_s")
 _CLAIM_BLOCKS = 10
 ANOTHER_TOOL = "another tool"
@@ -134,7 +134,7 @@ class Imported:
             parts.append(f"{self.headers} repeated header lines left out")
         if self.incomplete:
             line, name = self.incomplete[0]
-            parts.append(f"{len(self.incomplete)} rows left out without {name} (for example line {line})")
+            parts.append(f"{len(self.incomplete)} rows left out, for example line {line} without {name}")
         if self.failed:
             parts.append(f"{self.failed} trials invalid, because they have failed requests")
         return "; ".join(parts)
@@ -142,7 +142,7 @@ class Imported:
 
 def read_table(path: Path, columns: Columns, *, generator: str = ANOTHER_TOOL) -> Imported:
     """Returns the trials in a CSV file. Without a column for blocks, the n-th row of a cell belongs to block n.
-    `generator`: the tool that made the loads. Raises UsageError for a missing column or trial or a bad file."""
+    `generator`: the loads' tool. Raises UsageError if the file is unreadable, lacks a column or has no trial."""
     try:
         reader = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
     except FileNotFoundError:

@@ -99,14 +99,14 @@ class ToolFlags:
         return ToolError(message, hint=hint or f"weir {self.tool} -h", code=self.wrong_code if code is None else code)
 
     def read_file(self, spelling: str, path: str) -> bytes:
-        """Returns the content of the file that a flag names. Raises ToolError: the file cannot be read."""
+        """Returns the content of the file that a flag names. Raises ToolError if the file cannot be read."""
         try:
             return Path(path).read_bytes()
         except OSError as error:
             raise self.reject(f"{spelling}: {path}: cannot be read: {error.strerror}", code=1) from None
 
     def _split(self, word: str) -> tuple[str, str | None]:
-        """Splits a word such as `-c100` into the flag, in the table's spelling, and the value (None without one)."""
+        """Splits a word such as `-c100` into the flag, in the table's spelling, and the value (None if missing)."""
         if self.is_go or word.startswith("--"):
             spelling, equals, value = word.partition("=")
             return f"-{spelling.lstrip('-')}" if self.is_go else spelling, value if equals else None

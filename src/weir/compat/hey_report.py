@@ -9,7 +9,7 @@ from weir.model.load_records import LoadEnd, Quantiles
 
 _PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
 _STEPS = 10
-"""Number of equal steps in the histogram. One more row, the first, counts only the fastest time."""
+"""Number of equal steps in the histogram. A row before these steps counts only the fastest time."""
 _BAR, _LONGEST_BAR = "■", 40
 CSV_HEAD = "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n"
 """The first line of hey's CSV."""
@@ -22,7 +22,7 @@ _NO_SPREAD = (math.nan, 0.0, 0.0)
 
 
 def format_summary(end: LoadEnd | None, errors: Mapping[str, int]) -> str:
-    """Returns hey's summary. `end` is None if the load could not start. `errors` counts failures by message."""
+    """Returns hey's summary. `end` is None if the load could not start. `errors`: number of failures by message."""
     times, average_s, total_s, rate_rps, data, statuses = sort_counts({}), math.nan, 0.0, 0.0, "", {}
     spreads = [_NO_SPREAD] * len(_CLOCKS)
     if end is not None:

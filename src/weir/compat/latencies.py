@@ -88,7 +88,7 @@ def sort_array(values: "NDArray[Any]") -> Times:
 
 def read_times(end: LoadEnd, clock: str, *, zeros: int = 0) -> Times:
     """Returns the times of a clock (see `weir.model.records.CLOCKS`) from the histogram at the end of a load. The
-    histogram has no times of 0, so `zeros` gives their number."""
+    histogram has no times of 0. `zeros` is the number of times of 0."""
     from weir.model.hdr import Hdr
 
     histogram, quantiles = end.histograms.get(f"{clock}_ns"), getattr(end.summary, f"{clock}_us")
@@ -104,7 +104,7 @@ def read_times(end: LoadEnd, clock: str, *, zeros: int = 0) -> Times:
 
 
 def list_spectrum(times: Times) -> Iterator[tuple[int, float, int]]:
-    """Yields the lines of the percentile spectrum: a time, a share, and the number of times up to this time.
+    """Yields the lines of the percentile spectrum: a time, a share, and how many times are at most this time.
 
     The time in a line is a percentile: at least this share of all times are shorter than this time, or equal. Shares
     approach 1: after every five lines, the distance from the share to 1 has halved.

@@ -27,7 +27,7 @@ _INSTEAD = "weir convert --command ... writes a weir load command line"
 
 
 def build_study(spec: LoadSpec, *, title: str, scenario: Scenario | None = None) -> str:
-    """Returns a study in TOML for a load with a duration. Raises UsageError: a study cannot express the load."""
+    """Returns a study in TOML for a load with a duration. Raises UsageError if a study cannot express the load."""
     if problem := next(_list_obstacles(spec, has_scenario=scenario is not None), None):
         raise UsageError(problem, hint=_INSTEAD if scenario is None else "leave out --study")
     url = urlsplit(spec.urls[0])
@@ -64,7 +64,7 @@ def list_study_notes(spec: LoadSpec, *, has_scenario: bool) -> list[str]:
     ]
     if spec.threads > 1 or spec.cpus:
         chosen = "the study chooses the generator's CPUs ([cpus] load)"
-        notes.append(f"{chosen}, and runs one generator thread on each CPU; the load has {spec.threads} in total")
+        notes.append(f"{chosen}, and runs one generator thread on each CPU; the load has {spec.threads} threads")
     return notes
 
 

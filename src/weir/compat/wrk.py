@@ -94,7 +94,7 @@ class WrkFrontEnd(FrontEnd):
             notes.append(f"{carried}; Req/Sec is the total rate divided by {flags.threads}")
         if spare := flags.connections % flags.threads:
             opened = flags.connections - spare
-            notes.append(f"the load opened {flags.connections} connections; {tool} opens {opened}, equally per thread")
+            notes.append(f"the load opened {flags.connections} connections; {tool} opens {opened}, the same per thread")
         if result.end.summary.errors.timeout:
             notes.append(f"weir closes a connection after a timeout; {tool} keeps waiting and counts the late response")
         return notes
@@ -133,6 +133,6 @@ def read_command_line(tool: str, words: Sequence[str]) -> WrkFrontEnd:
 
 
 def _choose_headers(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Returns the headers that wrk sends: the last one of each name, without Content-Length and malformed texts."""
+    """Returns the headers that wrk sends: the last header of each name, without Content-Length and malformed texts."""
     parts = [text.partition(": ") for text in texts]
     return tuple({name: value for name, colon, value in parts if colon and name != "Content-Length"}.items())

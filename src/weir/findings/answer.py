@@ -96,7 +96,8 @@ def _answer_about_generators(generators: Sequence[SameServer], tail: str) -> Ans
 
 
 def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:
-    """Describes the range over several points of the headline's ratio; '' without a range or with several ratios."""
+    """Describes the range of the headline's ratio over several points. Returns '' if the headline has several ratios,
+    or if only one point has the ratio."""
     if len(told) != 1:
         return ""
     label, labels = told[0].label, {told[0].label, told[0].against_label}
@@ -122,8 +123,8 @@ def choose_answer_metric(load: Load, stacks: Sequence[StackFindings], comparison
 
 
 def _users_mostly_pause(load: Load, stacks: Sequence[StackFindings]) -> bool:
-    """Returns whether users of a closed loop wait for responses less than half of the time, with each stack. Their mean
-    number is throughput × mean response time (Little's law). A faster server then changes the throughput only a little."""
+    """Returns whether, with each stack, the users of a closed loop wait for responses less than half of the time. A
+    faster server then hardly changes the throughput. Little's law: waiting users = throughput × mean response time."""
     if not isinstance(load, ClosedLoad) or isinstance(load.users, tuple):
         return False
     measured = [(stack.measure(THROUGHPUT).value, stack.measure(MEAN).value) for stack in stacks]

@@ -57,7 +57,7 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
 
 
 def limit_validity(answer: Answer, audit: Audit) -> Answer:
-    """Returns the answer. Lowers its validity to the validity of the audit."""
+    """Returns the answer. A worse validity of the audit replaces the answer's, and the audit's sentence is a reason."""
     if worst((answer.validity, audit.validity)) == answer.validity:
         return answer
     return replace(answer, validity=audit.validity, reasons=(*answer.reasons, audit.sentence))

@@ -240,8 +240,8 @@ def _compare_tiers(demands: Mapping[str, stats.Demand], resources: Sequence[Reso
 
 
 def _full_limit(heaviest: CellTrials) -> str:
-    """Describes the limit on threads or connections that the requests in flight have reached; else returns ''. A limit
-    from the manifest has priority over a setting named `threads`, `pool` or `workers`."""
+    """Describes the limit on threads or connections that the requests in flight have reached. Returns '' without such a
+    limit. A limit from the manifest has priority over a setting named `threads`, `pool` or `workers`."""
     in_hand = fmean(
         (BY_KEY[THROUGHPUT].of(trial) or 0.0) * (summary.response_time_us.mean or 0.0) / 1e6
         for trial in heaviest.trials
@@ -297,8 +297,8 @@ def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
         return None
     where = max(_BLOCKING_WAITS, key=shares.__getitem__)
     return (
-        f"the event loop is blocked: {counted(threads[name], 'thread')} named {name} spend {blocked:.0%} of the time "
-        f"in blocking calls, most of it {THREAD_STATE_WORDS[where]}, and {listens:.0%} waiting for events"
+        f"the event loop is blocked: in {counted(threads[name], 'thread')} named {name}, blocking calls take "
+        f"{blocked:.0%} of the time, most of it {THREAD_STATE_WORDS[where]}, and waits for events take {listens:.0%}"
     )
 
 
@@ -342,5 +342,5 @@ def _sentence(found: Bottleneck, blocks: int) -> str:
     if len(found.tiers) > 1:
         names = " : ".join(tier.tier for tier in found.tiers)
         widths = " : ".join(significant(tier.relative_width, 2) for tier in found.tiers)
-        text += f" Widths of {names} are {widths}."
+        text += f" The throughputs that {names} allow have the ratio {widths}."
     return text

@@ -8,7 +8,7 @@ from weir import stats
 from weir.findings.formatting import counted, estimate_text, significant
 
 QUANTILES = (0.50, 0.90, 0.99)
-"""The quantiles of the response time in a capacity."""
+"""The quantiles of the response time that a `Capacity` has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _what_would_change(searches: int, *, is_fresh: bool) -> str:
     if not is_fresh:
         parts.append(
             "Another start of the server may differ by more than the interval. "
-            "Only a stack starts anew for each search."
+            "weir restarts the server for each search only if the server is a stack."
         )
     parts.append("The capacity may differ on another machine, with other data or with another mix of requests.")
     return " ".join(parts)

@@ -36,12 +36,12 @@ _SIMULATIONS = 5
 _MOST_MACHINES = 100_000
 """Maximum number of machines of a tier. An objective that needs more machines counts as not met."""
 _IDLE = 20
-"""A simulation with this multiple of the needed machines shows response times almost without queueing."""
+"""With this many times the needed machines, simulated requests hardly queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class TierMachines:
-    """The planned machines of one tier. `low` and `high`: the machines for both ends of the demand's interval."""
+    """The planned machines of one tier. `low`, `high`: machines at the lower and upper end of its demand's interval."""
 
     tier: str
     machines: int
@@ -146,8 +146,8 @@ class _Goal:
         return None if self.is_met(figure) else figure.value
 
     def size_fleets(self, stations: Mapping[str, stats.Station]) -> dict[str, Fleet]:
-        """Returns the number of machines of each tier: the smallest ones (within 2 %) that meet the objective, or that leave
-        no tier saturated if no number of machines meets it."""
+        """Returns each tier's machines: the smallest numbers (within 2 %) that meet the objective. Without an objective
+        that machines can meet: the smallest numbers with which no machine is busier than `BUSY_FRACTION`."""
         fleets = {tier: Fleet(one, _count_machines(self.rate_rps, one)) for tier, one in stations.items()}
         if self.objective is None or self.find_figure_alone(fleets) is not None:
             return fleets
@@ -251,9 +251,9 @@ def _describe_tier(
 def predict_replicas(
     reader: RunReader, *, stack: str | None = None, replicas: Sequence[int] = ()
 ) -> tuple[ReplicaPrediction, ...]:
-    """Predicts a stack's throughput from the measurement with the fewest processes: for the other measured numbers of
-    processes, as a check of the prediction, and for `replicas`. `stack`: label; None selects the only one. Raises
-    UsageError if the run has no CPU times per request."""
+    """Predicts a stack's throughput with other numbers of processes, from the measurement with the fewest processes.
+    The numbers are all other measured numbers, as a check of the prediction, and `replicas`. `stack`: label; None
+    selects the only stack. Raises UsageError if the run has no CPU times per request."""
     found, cell = _find_bottleneck(reader, stack)
     trials = [trial for trial in reader.trials() if is_used(trial)]
     alike = {
@@ -317,8 +317,8 @@ def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, 
 
 
 def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, Cell]:
-    """Returns the bottleneck of a stack, and the bottleneck's cell. Among several cells, chooses the fewest processes,
-    then the highest throughput."""
+    """Returns the bottleneck of a stack, and the bottleneck's cell. Chooses the bottleneck with the fewest processes.
+    If several bottlenecks have equally few, chooses the one with the highest throughput."""
     found = [one for one in of_run(reader).bottlenecks if one.tiers]
     labels = sorted({one.label for one in found})
     if not labels:
@@ -372,7 +372,8 @@ def _mean_rate_rps(trials: Sequence[Trial]) -> float | None:
 
 
 def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | None:
-    """Returns the load agents for the rate, each like an agent in `trials`. Returns None if weir made no load."""
+    """Returns the load agents that the rate needs. Each has the threads of the smallest agent in `trials`. Returns None
+    if weir made no load, or if the agents' busy time is unknown."""
     needed = [one for trial in trials if trial.cell.generator == WEIR and (one := _measure_agent(trial)) is not None]
     if not needed:
         return None
@@ -411,7 +412,7 @@ def _list_assumptions(
     found: Bottleneck, tiers: Sequence[TierMachines], delay_s: float, trials: Sequence[Trial]
 ) -> Iterator[str]:
     yield "A request needs the same CPU time as in the run: additional machines share no lock, cache or connection."
-    yield ("Machines of a tier take turns. Requests reach each tier independently. Service times are exponential.")
+    yield "Machines of a tier get requests in turn. Arrivals at a tier are independent. Service times are exponential."
     yield f"No machine may be busier than {BUSY_FRACTION:.0%}."
     if delay_s > 0:
         yield (

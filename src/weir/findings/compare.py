@@ -27,7 +27,7 @@ def compare(
     """Compares each pair (stack, baseline) on every metric.
 
     Returns one list of comparisons per pair, in the order of `metrics`. Holm's correction covers all comparisons on one
-    metric at all points. `first_look` has the meaning of `RunInfo.first_look`.
+    metric at all points. `first_look`: see `RunInfo.first_look`.
     """
     compared: list[list[Comparison]] = [[] for _ in pairs_of_cells]
     for metric in metrics:

@@ -115,7 +115,7 @@ def pair_by_block(one: CellTrials, other: CellTrials, metric: Metric, first_look
         against=tuple(fmean(value for _, value in theirs[block]) for block in blocks),
         evidence=Evidence(tuple(sorted(used)), tuple(trial for trial in everything if trial not in used)),
         validity=worst(trial.result.verdict.validity for trial in trials) if blocks else "invalid",
-        reasons=summarize_reasons(trials) if blocks else ("no block has a usable trial of both",),
+        reasons=summarize_reasons(trials) if blocks else ("no block has a usable trial of both cells",),
         first_look=first_look,
         rounding=_rounding([side[block] for side in (mine, theirs) for block in blocks]) if metric.is_count else 0.0,
     )

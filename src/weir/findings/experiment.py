@@ -72,11 +72,11 @@ def describe_experiment(found: Bottleneck, experiment: Experiment | None) -> str
         case "resource":
             others = _widths(found.resources[1:])
             limit = f": up to about {significant(min(others))} req/s, the limit of the next resource" if others else ""
-            return f"More capacity of {found.what}{limit}."
+            return f"Add capacity to {found.what}{limit}."
         case "blocked event loop":
             widths = _widths(found.resources)
             until = f": the CPUs allow about {significant(min(widths))} req/s" if widths else ""
-            return f"The same handler with calls that do not block, or with a thread pool for blocking calls{until}."
+            return f"Use calls that do not block in the handler, or a thread pool for blocking calls{until}."
     return _CHANGES[found.kind]
 
 
@@ -137,7 +137,7 @@ def _identity(cell: Cell) -> tuple[object, ...]:
 
 
 def _predict_gain(found: Bottleneck, cell: Cell, servers: float) -> float | None:
-    """Predicts the factor on throughput if the fullest resource has `servers` CPUs. Returns None if unknown."""
+    """Predicts the factor by which throughput grows if the fullest resource has `servers` CPUs. None if unknown."""
     limited = [use for use in found.resources if use.tiers and use.width_rps is not None]
     if not limited:
         return None
@@ -179,7 +179,7 @@ def _widths(uses: Sequence[ResourceUse]) -> list[float]:
 
 
 def _predict_double(found: Bottleneck, bounds: Sequence[float]) -> float | None:
-    """Predicts the factor on throughput of a doubled limit: 2, or less if another bound comes first."""
+    """Predicts the factor by which throughput grows if a limit doubles: 2, or less if another bound comes first."""
     if found.throughput_rps <= 0:
         return None
     return min([_DOUBLE, *(most / found.throughput_rps for most in (*bounds, *_widths(found.resources)))])

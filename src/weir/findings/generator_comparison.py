@@ -33,7 +33,7 @@ from weir.model.run_types import GENERATOR, WEIR, Cell, Trial
 from weir.model.verdict import worst
 
 LIMITED = 0.95
-"""A generator is the limit if its throughput is below this share of another generator's throughput, beyond noise."""
+"""A generator is the limit if its throughput ÷ another's is below this value, and significantly below 1."""
 OFF = 1.25
 """A reported time is wrong if it differs from the kernel's time by at least this factor. The usual cause: queueing."""
 _Side = Literal["limited", "ahead", "alike", "unclear", "single"]
@@ -122,7 +122,7 @@ def _compare_on_server(
         generators=found,
         headline=f"{where}: {_headline(sides, cell.generator)}",
         sentence=f"{where}: {_describe_differences(found, sides, cell.generator)}",
-        would_change=known[0].would_change if known else "A block with a valid trial of each generator.",
+        would_change=known[0].would_change if known else "A block with a valid trial of each generator would help.",
     )
 
 
@@ -219,7 +219,7 @@ def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
     themselves = "this generator is the limit" if len(sides["limited"]) == 1 else "these generators are the limit"
     texts: dict[_Side, str] = {
         "limited": f"{ratios['limited']} of {reference}'s throughput, so that {themselves}",
-        "ahead": f"{ratios['ahead']}, so that {reference} is the limit",
+        "ahead": f"{ratios['ahead']} of {reference}'s throughput, so that {reference} is the limit",
         "alike": f"{names['alike']}: about the same throughput as {reference}",
         "unclear": f"{names['unclear']}: no clear difference from {reference}",
         "single": f"{ratios['single']} of {reference}'s throughput, without an interval",

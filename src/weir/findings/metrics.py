@@ -120,14 +120,14 @@ METRICS = (
 BY_KEY = {metric.key: metric for metric in METRICS}
 GENERATOR_METRICS = (
     replace(BY_KEY[THROUGHPUT], phrase="gets {ratio}× as many responses per second as"),
-    Metric(REPORTED_P50, "median by its report", "µs", f"{_REPORTS} for the median response as", _reported("p50"), 0.5),
-    Metric(REPORTED_P99, "p99 by its report", "µs", f"{_REPORTS} for the 99th percentile as", _reported("p99"), 0.99),
+    Metric(REPORTED_P50, "reported median", "µs", f"{_REPORTS} for the median response as", _reported("p50"), 0.5),
+    Metric(REPORTED_P99, "reported p99", "µs", f"{_REPORTS} for the 99th percentile as", _reported("p99"), 0.99),
     Metric(KERNEL_P50, "median by the kernel", "µs", f"{_WAITS} for the median response as", _kernel("p50"), 0.5),
     Metric(KERNEL_P99, "p99 by the kernel", "µs", f"{_WAITS} at the 99th percentile as", _kernel("p99"), 0.99),
     Metric(
-        GENERATOR_CPU, "its own CPU time per request", "µs", "takes {ratio}× the CPU per request of", _generator_cpu
+        GENERATOR_CPU, "generator CPU time per request", "µs", "takes {ratio}× the CPU per request of", _generator_cpu
     ),
-    Metric(GENERATOR_MEMORY, "its own memory", "bytes", "holds {ratio}× the memory of", _generator_memory),
+    Metric(GENERATOR_MEMORY, "generator memory", "bytes", "holds {ratio}× the memory of", _generator_memory),
 )
 """The metrics on which weir compares generators: throughput, response times and resources."""
 UNITS = {metric.key: metric.unit for metric in (*METRICS, *GENERATOR_METRICS)}

@@ -234,8 +234,8 @@ class Point:
     stacks: tuple[StackFindings, ...]
     comparisons: tuple[Comparison, ...]
     answer_metric: str
-    """The answer's metric: throughput. If the load limits the throughput: the median response time, unless the
-    throughputs differ because a stack is saturated."""
+    """The metric of the answer. If the load limits the throughput of every stack: the median response time. Otherwise,
+    for example if one stack is saturated: the throughput."""
     published: tuple[Published, ...]
     sentence: str
     work: WorkComparison | None = None

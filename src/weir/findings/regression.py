@@ -73,7 +73,7 @@ class Gate:
 def compare_runs(
     base: RunReader, head: RunReader, metrics: Sequence[str], threshold: float, *, any_environment: bool
 ) -> Gate:
-    """Tests whether `head` is worse than `base` on the keys `metrics`. `threshold`: the largest acceptable relative
+    """Tests whether `head` is worse than `base` on `metrics` (keys). `threshold`: the largest acceptable relative
     change. Raises UsageError if a file is not a run of a study, the machines differ, or no cell is in both runs."""
     for reader in (base, head):
         if reader.info.is_load:

@@ -255,7 +255,7 @@ def _describe_omitted(trial: Trial, names: Mapping[int, str], labels: PointNames
 
 
 def _estimate_drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stats.Estimate]:
-    """Estimates the drift of throughput, by trial id. Skips trials of sufficient length for a steady-state test."""
+    """Returns a dict from trial id to drift of throughput. Skips trials long enough for a steady-state test."""
     drifts = {}
     for trial in used:
         window = trial.result.window

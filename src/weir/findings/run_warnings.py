@@ -51,7 +51,7 @@ def collect_cautions(
 def _extended(blocks: int) -> Iterator[Caution]:
     if blocks:
         yield Caution(
-            f"An observer of the run added {counted(blocks, 'block')} to the blocks of the study.",
+            f"A user of the live page added {counted(blocks, 'block')} to the blocks of the study.",
             "If viewers add blocks until they like the answer, a run finds differences that do not exist.",
             next_step="Set the blocks, or the width of intervals (width in [method]), before the run.",
         )
@@ -77,7 +77,7 @@ def _unequal_work(points: Sequence[Point]) -> Iterator[Caution]:
         for difference in point.work.differences if point.work else ():
             yield Caution(
                 f"{point.label}: {difference}",
-                "A difference counts only if it exceeds the requests at the start and end of a load.",
+                "A difference counts only if failed and unanswered requests cannot explain the difference.",
                 "One stack does more work in its database than the other.",
                 "Make both stacks do the same work before you compare the frameworks.",
             )

@@ -27,7 +27,7 @@ class AxisSeries(Generic[_P]):
     where: str
     """The coordinates that all points of the series share, as a text."""
     points: dict[float, _P]
-    """The points by their number on the axis."""
+    """A dict from the value on the axis to the point."""
 
 
 def group_by_axis(points: Sequence[_P]) -> list[AxisSeries[_P]]:

@@ -21,9 +21,9 @@ class StackTimes:
     between_s: float | None
     """Time from the end of a trial to the start of the next trial; None if no trial follows."""
     beyond_load_s: float
-    """Time of a trial minus the load."""
+    """Time of a trial minus the time of the load."""
     beyond_asked_s: float
-    """Time of a trial minus the load, and minus the warm-up and the pause in the study."""
+    """Time of a trial minus the times of the load, of the warm-up and of the pause."""
 
 
 def split_trial_times(trials: Sequence[Trial]) -> list[StackTimes]:

@@ -48,7 +48,7 @@ class WhatRan:
 
 @dataclass(frozen=True, slots=True)
 class BreakEven(StackFinding):
-    """The place on an axis where another stack becomes better on one metric."""
+    """The values on an axis at which the better of two stacks changes, for one metric."""
 
     axis: str
     """`connections`, `rate_rps`, or the coordinate that varies."""
@@ -56,7 +56,7 @@ class BreakEven(StackFinding):
     against_label: str
     against_name: str
     places: tuple[float, ...]
-    """Places on the axis with measurements of both stacks."""
+    """Values on the axis at which weir measured both stacks."""
     crossings: tuple[Crossing, ...]
     probability: float | None
     """Share of bootstrap samples with a crossing; None with too few blocks. The bootstrap draws blocks."""
@@ -159,7 +159,7 @@ class Bottleneck(StackFinding):
     most_rps: float | None
     """Highest throughput that the bottleneck allows; None if unknown."""
     tiers: tuple[TierDemand, ...]
-    """The tiers in the order of a request, if that order is known; else sorted by name."""
+    """The tiers, sorted by name. Tiers on the services' own machine come last."""
     resources: tuple[ResourceUse, ...]
     """The resources, the one with the highest utilisation first."""
     would_prove: str
@@ -172,7 +172,7 @@ class Bottleneck(StackFinding):
 
 @dataclass(frozen=True, slots=True)
 class IdenticalCopies:
-    """The A/A test: number and size of differences between copies of one stack. Smaller differences are noise."""
+    """The A/A test: number and size of differences between copies of a stack. Smaller ones between stacks are noise."""
 
     compared: int
     """Number of comparisons between two copies of the stack."""
@@ -394,7 +394,7 @@ class RunFindings:
     bottlenecks: tuple[Bottleneck, ...] = ()
     """The bottleneck of every stack with observed processes."""
     proofs: tuple[Proof, ...] = ()
-    """Outcomes of experiments on bottlenecks, if the run already has the changed cells."""
+    """Outcomes of experiments on bottlenecks, if the run already has cells with the changed value."""
     identical_copies: IdenticalCopies | None = None
     variation: Variation | None = None
     """Sources of the variation of throughput; None with fewer than two cells or two complete blocks."""

@@ -44,7 +44,7 @@ def count_wrk_threads(plan: LoadPlan) -> int:
 
 
 def build_wrk_arguments(plan: LoadPlan, folder: Path) -> list[str]:
-    """Returns the arguments of wrk and wrk2. Writes a Lua script for a request with another method or with a body."""
+    """Returns the arguments of wrk and wrk2. Writes a Lua script for a body or a method other than GET."""
     request, rate_rps = plan.request, get_rate(plan)
     options = [] if rate_rps is None else [f"-R{rate_rps:.0f}"]
     options += [f"-t{count_wrk_threads(plan)}", f"-c{plan.load.connections}", f"-d{plan.duration_s:.0f}s"]

@@ -40,7 +40,7 @@ class EngineLoad(LoadHandle):
         self._process.write_line(content)
 
     def begin(self, start_monotonic_ns: int) -> None:
-        """Sets the start time of a held load, in nanoseconds on CLOCK_MONOTONIC of the engine's machine."""
+        """Starts a waiting load (`plan.held`) at a time in nanoseconds on CLOCK_MONOTONIC of the engine's machine."""
         self._process.write_line({"start_monotonic_ns": start_monotonic_ns})
 
     def stop(self) -> None:

@@ -89,7 +89,7 @@ class Tool:
         return f"{self.title} {found.group()}" if found else self.title
 
     def unsupported_reason(self, plan: LoadPlan) -> str | None:
-        """Returns the reasons why the tool cannot make exactly this load. None without such a reason."""
+        """Returns the reasons why the tool cannot make exactly this load; None if it can."""
         reasons = [f"cannot {feature}." for feature in list_features(plan) if feature not in self.supported]
         for name in self.whole_seconds:
             time_s = getattr(plan, f"{name}_s")

@@ -14,7 +14,7 @@ def build_load_end(
     plan: LoadPlan, result: ReportedResult, generator: GeneratorUse, *, load_s: float, stopped: str
 ) -> LoadEnd:
     """Builds the end record of a load from the tool's report. `load_s`: time from the start of the load to the end of
-    the program. weir uses `load_s` if the report has no duration. `stopped`: one of the engine's causes of an end."""
+    the program. weir uses `load_s` if the report has no duration. `stopped`: the cause of the end, as in `LoadEnd`."""
     counts, errors = _counts(plan, result)
     summary = load_records.LoadSummary.from_figures(
         counts,

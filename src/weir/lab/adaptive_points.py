@@ -1,4 +1,4 @@
-"""Measures points beyond the study's points: near each load where a stack's curve crosses the baseline's."""
+"""Measures further points near each crossing: a load at which a stack and the baseline have equal throughput."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,14 +14,14 @@ from weir.study.study import PlannedCell, Study
 def restore_further_cells(
     study: Study, cells: Sequence[PlannedCell], writer: RunWriter, stack_cpus: int
 ) -> list[PlannedCell]:
-    """Returns the further cells that the run file contains. Raises UsageError if machine or stacks have changed."""
+    """Returns the cells of further points in the run file. Raises UsageError if the machine or a stack has changed."""
     found = []
     for cell in writer.cells[len(cells) :]:
         at_point = plan_cells_at(study, read_amount(cell), stack_cpus)
         matching = [one for one in at_point if replace(one.cell, id=cell.id) == cell]
         if not matching:
             differs = f"{writer.path}: found another machine or other stacks, expected the run's machine and stacks"
-            raise UsageError(f"{differs}: other trials would not be comparable", hint=f"weir run {study.name}")
+            raise UsageError(f"{differs}: new and old trials would not be comparable", hint=f"weir run {study.name}")
         found.append(replace(matching[0], cell=cell))
     return found
 
@@ -29,7 +29,7 @@ def restore_further_cells(
 def refine_crossings(
     run: RunContext, cells: Sequence[PlannedCell], writer: RunWriter, run_cells: Callable[[Sequence[PlannedCell]], None]
 ) -> None:
-    """Measures further points until every crossing is precise, or until the run has `most_points` further points.
+    """Measures further points until each crossing is precise, or until the run has `most_points` of these points.
     `cells` are the study's own cells, already measured. `run_cells` measures all blocks of some cells."""
     study, stack_cpus = run.study, len(writer.info.placement.stack)
     # This import is slow, and only runs with further points need it.
@@ -47,7 +47,7 @@ def refine_crossings(
             found = select_cells(at_point, workload=point.workload, coordinates=point.coordinates, labels=point.labels)
             known = [replace(one.cell, id=0) for one in (*measured, *new)]
             new += [one for one in found if replace(one.cell, id=0) not in known]
-            run.observer.on_step(f"a further point at {point.place:g}: {' and '.join(point.labels)} cross here")
+            run.observer.on_step(f"a further point at {point.place:g}, near a crossing of {' and '.join(point.labels)}")
         if not new:
             return
         new = number_cells(new, 1 + max(cell.id for cell in writer.cells))

@@ -59,7 +59,7 @@ class SideAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SideCheck:
-    """A side's response, start time and warm-up (both in seconds), and problems."""
+    """A side's response, the durations of its start and warm-up in seconds, and the problems at its stop."""
 
     answer: SideAnswer
     ready_s: float | None
@@ -114,7 +114,7 @@ def _ask(planned: PlannedCell, request: Request) -> SideAnswer:
         answers = [send_request(request, timeout_s=planned.load.timeout_s, tls=planned.tls) for _ in range(_ASKED)]
     except (OSError, http.client.HTTPException) as error:
         why = str(error) or type(error).__name__
-        raise TargetError(f"{title}: {request.method} {request.target}: no response: {why}") from None
+        raise TargetError(f"{title}: no response to {request.method} {request.target}: {why}") from None
     status, body = answers[-1]
     return SideAnswer(title, status, body, all(one == answers[0] for one in answers))
 
@@ -142,8 +142,8 @@ def show_body(body: bytes) -> str:
 def _warm_up(
     planned: PlannedCell, request: Request, cpus: tuple[int, ...], wanted_s: float | None
 ) -> tuple[float, float]:
-    """Loads a side for `wanted_s` seconds. None: loads until the throughput is steady, for 1 s to 10 s. Returns
-    duration and throughput. Raises TargetError without a response."""
+    """Loads a side for `wanted_s` seconds. None: loads until the throughput is steady, for at most 10 s. Returns the
+    seconds until then, and responses per second. Raises TargetError if the side sends no response."""
     title = planned.name
     length_s = _MAX_WARMUP_S if wanted_s is None else wanted_s
     plan = planned.plan(request, targets=(), duration_s=length_s, interval_s=_WARMUP_INTERVAL_S, cpus=cpus)

@@ -48,9 +48,9 @@ def run_blocks(
     generator_limit_rps: Callable[[PlannedCell], float | None],
 ) -> None:
     """Runs the missing trials block by block, and records why the run ends. A block has one trial of each cell.
-    `prepare_stack` returns a cell's built stack, and builds and checks a stack at its first call. `generator_limit_rps`
-    returns the generator's throughput on a null server with a cell's load."""
-    # Imported here, because this slow import would disturb the first load.
+    `prepare_stack` returns a cell's built stack. It builds and checks each stack once. `generator_limit_rps` returns
+    the generator's throughput on a null server with a cell's load."""
+    # Imports this slow module before the first load. A later import would disturb the load.
     importlib.import_module("weir.stats.steady")
     method, rule = run.study.file.method, _StoppingRule(run, writer, cells, earlier)
     done = rule.done
@@ -101,7 +101,7 @@ class _StoppingRule:
         self._cells = len(cells)
         self._block_s = sum(planned.trial_s for planned in cells)
         by_id = {planned.cell.id: planned.trial_s for planned in cells}
-        # Planned durations: of all trials so far, and of the accepted trials.
+        # Planned seconds of all trials so far. `_done_s` has the planned seconds of the accepted trials only.
         self._planned_s = sum(by_id[trial.cell.id] for trial in earlier)
         self.done = CompletedTrials()
         for trial in earlier:

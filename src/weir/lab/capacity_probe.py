@@ -1,7 +1,7 @@
 """Searches for a server's capacity under a response-time objective, or for the knee of the server's throughput.
 
-If weir starts the server, each search has a fresh process. A search makes several attempts: separate loads. In a search
-for the capacity, the server must be idle before each attempt, because an old queue would distort the attempt.
+If weir starts the server, each search has a fresh process. A search makes several attempts. Each attempt is one load.
+In a search for the capacity, the server must be idle before each attempt: an old queue would distort the attempt.
 """
 
 import itertools
@@ -122,7 +122,7 @@ class CapacityMeasurement:
 
     search: SearchResult
     histogram: bytes | None
-    """Histogram of the response times at this rate; None if no rate met the objective."""
+    """Histogram of the response times at the highest rate that met the objective; None without such a rate."""
     mean_s: float | None
     reasons: tuple[str, ...]
     """Problems of the generator at the two rates between which the capacity lies."""
@@ -168,7 +168,7 @@ def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[
 
 
 def find_knee(target: Target, *, most_users: int, length_s: float, on_attempt: Callable[[int, float], None]) -> Knee:
-    """Searches once for the knee, with closed loops of several sizes. Raises TargetError if no server responds."""
+    """Searches once for the knee, with closed loops of several sizes. Raises TargetError without a response."""
     with target.start() as run_load:
 
         def measure(users: int) -> float:
@@ -188,7 +188,7 @@ def _make_load_runner(plan: LoadPlan) -> RunLoad:
 
 
 def _wait_for_rest(run_load: RunLoad, condition: Condition) -> None:
-    """Sends single requests until one meets the objective. Raises TargetError if this takes too long."""
+    """Sends single requests until a response is fast enough. Raises TargetError after `_REST_S` seconds."""
     until = time.monotonic() + _REST_S
     while True:
         end = run_load(ClosedLoad(1, requests_per_user=1), _REST_S)
@@ -198,5 +198,5 @@ def _wait_for_rest(run_load: RunLoad, condition: Condition) -> None:
         if time.monotonic() > until:
             took = "the server did not respond" if found_us is None else f"the response took {found_us / 1e3:,.0f} ms"
             late = f"{_REST_S:g} s after the load, a single request still misses {condition.text}: {took}"
-            hint = "use an objective that the server meets without load, or let it drop requests of closed connections"
+            hint = "use an objective that an idle server meets, or make the server drop requests of closed connections"
             raise TargetError(f"the server did not recover from the load: {late}", hint=hint)

@@ -51,7 +51,7 @@ class TrialContext:
     generator_limit_rps: float | None
     """Throughput of the generator on a null server with the load of this cell; None if unknown."""
     phases_s: dict[str, float] = field(default_factory=dict)
-    """A dict from the name of each finished phase to its duration."""
+    """A dict from the name of each finished phase to its duration in seconds."""
 
     @cached_property
     def placement(self) -> Placement:

@@ -74,8 +74,8 @@ def warm_up(trial: TrialContext, running: RunningStack) -> None:
 
 def measure(trial: TrialContext, running: RunningStack, services: RunningServices) -> Measurement:
     """Runs the measured load, samples the stack's processes, and checks the stack afterwards. Raises TrialSkippedError
-    if a viewer skips the trial. If the generator failed, raises TargetError after the end of the stack or a service,
-    otherwise GeneratorError."""
+    if a viewer skips the trial. If the generator failed, raises TargetError if the stack or a service has ended, and
+    GeneratorError otherwise."""
     run, planned, phases_s = trial.run, trial.planned, trial.phases_s
     names = [*trial.stack_processes, *services.names]
     recorder, stop = Recorder(trial.writer, trial.trial_id), StopSwitch()
@@ -103,7 +103,7 @@ def measure(trial: TrialContext, running: RunningStack, services: RunningService
         end = wait_for_end(load, hosts, names)
     run.controls.skip.check()
     phases_s["observe"] -= phases_s["load"]
-    # With the last sample, the host has reported every earlier end of a process.
+    # The host reports the end of a process before its next sample. So after the last sample, all ends are known.
     stack_ended, service = _stack_end(trial, running), find_exit(hosts, services.names)
     if stack_ended is not None:
         trial.writer.add_event(trial.trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, stack_ended))

@@ -1,4 +1,4 @@
-"""Contexts for the load of a trial: sampling the server, timing phases, and ending the load if the server ends."""
+"""Context managers for a trial's load: sample the server, time phases, and end the load if the server ends."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -44,7 +44,7 @@ def sample_stack(
     try:
         return Watch(stack.pids, take_sample)
     except UsageError as error:
-        # The server has failed, and not the user: the processes existed at the start of the study.
+        # This is no mistake of the user: the processes existed at the start of the study, so the server has failed.
         raise TargetError(error.message, hint=error.hint) from None
 
 
@@ -64,7 +64,7 @@ def sample_host(host: Host, take_sample: Callable[[Sample], None]) -> Iterator[N
 
 @contextmanager
 def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: LoadHandle) -> Iterator[None]:
-    """Context manager: ends the load if a process in `names` or a host ends in the block."""
+    """Context manager: ends the load if a process in `names`, or a host, ends during the `with` block."""
     for host in hosts:
         host.on_exit, host.on_gone = lambda _: load.stop(), load.stop
     try:

@@ -24,7 +24,7 @@ class TrialSkippedError(Exception):
 
 
 class SkipControl:
-    """Ends the current trial at a viewer's request. The run file has the trial as rejected; the run may retry it."""
+    """Ends the current trial at a viewer's request. The run file has the trial as rejected; weir may retry it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class SkipControl:
 
     @property
     def is_requested(self) -> bool:
-        """Whether a viewer has skipped the current trial, or between trials the last one."""
+        """Whether a viewer has skipped the current trial; between trials, the last trial."""
         return self._requested.is_set()
 
     def request(self) -> bool:
@@ -59,7 +59,7 @@ class SkipControl:
                 self._switch = None
 
     def stops(self, load: LoadHandle) -> AbstractContextManager[None]:
-        """Returns a context manager that ends `load` when a viewer skips the trial, or if it is already skipped."""
+        """Returns a context manager that ends `load` when a viewer skips the trial, or at once after a skip."""
         assert self._switch is not None
         return self._switch.connected(load)
 

@@ -30,7 +30,7 @@ def place(
     the others equally, with the stack first. If no CPU remains, control shares the generator's CPUs, because control
     runs at nice 19 and needs little time. Services would disturb the generator, so they share the stack's CPUs.
 
-    `stack_cpus`: number of the stack's CPUs instead of `cpus.stack`; if the study varies it, the largest number.
+    `stack_cpus`: number of the stack's CPUs, instead of `cpus.stack`. If the study varies the number: the largest one.
     `available`: the CPUs that weir may use; default: the process's affinity.
     """
     usable = sorted(os.sched_getaffinity(0) if available is None else available)
@@ -116,8 +116,8 @@ def _build_network(table: NetworkTable | None) -> Network | None:
 
 
 def _note_shared_cpus(placement: Placement) -> Placement:
-    """Adds notes to the placement: which of generator, stack and services share CPUs, and where the kernel does the TCP
-    work of one of them on the CPUs of another."""
+    """Adds a note to the placement for each pair of roles that shares CPUs. If generator and stack share no CPU, adds a
+    note about TCP: the kernel still does some work of each side on the CPUs of the other side."""
     cpus = {role: set(getattr(placement, role)) for role in _ROLES}
     notes = []
     for one, other in combinations(("load", "stack", "services"), 2):

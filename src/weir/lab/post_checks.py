@@ -51,7 +51,7 @@ def check_after_load(
 
 def find_unexpected_work(expected: Work, work: Sequence[ServiceWork]) -> list[str]:
     """Returns sentences about differences between the services' work and the workload's expectation. Ignores
-    differences within the requests at the start and end of the load."""
+    differences that the requests at the start and the end of the load can explain."""
     if not any(one.requests for one in work):
         return []
     found = [one.note for one in work if one.note]

@@ -13,7 +13,7 @@ Slot = tuple[int, int, PlannedCell]
 
 @dataclass(slots=True)
 class CompletedTrials:
-    """Finished trials of a run, by cell and block."""
+    """Finished trials of a run, by cell id and block number. `rejected` counts the rejections of each trial."""
 
     accepted: set[tuple[int, int]] = field(default_factory=set)
     rejected: Counter[tuple[int, int]] = field(default_factory=Counter)

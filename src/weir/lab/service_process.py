@@ -30,7 +30,7 @@ class ServiceProcess:
     name: str
     """Common name of the service, its process and its tier."""
     log: Path
-    """File for the output of the process, on the machine of `is_log_there`."""
+    """File for the output of the process, on this machine or on `place` (see `is_log_there`)."""
     cpus: tuple[int, ...]
     """CPUs of the process; empty: all CPUs of the machine."""
     limits: Limits | None
@@ -68,8 +68,8 @@ class ServiceProcess:
                 self.place.host.stop(self.name, grace_s=_STOP_GRACE_S)
 
     def wait(self, connect: Callable[[], T]) -> T:
-        """Calls `connect` until it raises no TargetError, and returns the result. Raises TargetError (with the log's
-        path) if the server ended, or is not ready in time."""
+        """Calls `connect` again after each TargetError, until it succeeds. Returns the result. Raises TargetError (with
+        the log's path) if the server ended, or is not ready in time."""
         deadline = time.monotonic() + _READY_S
         while True:
             ended = self.place.host.ended(self.name)
@@ -85,7 +85,7 @@ class ServiceProcess:
                 if time.monotonic() > deadline:
                     late = f"{self.name}: not ready within {_READY_S:g} s: {error.message}; log: {self.log}"
                     raise TargetError(late) from None
-            # No event reports that a server listens, so weir tries again.
+            # No event reports that a server listens, so weir tries again after a pause.
             time.sleep(_READY_PAUSE_S)
 
 
@@ -94,7 +94,7 @@ def probe_port(name: str, port: int, address: str = LOOPBACK) -> None:
     try:
         socket.create_connection((address, port), timeout=1).close()
     except OSError as error:
-        raise TargetError(f"{name}: port {port}: {error.strerror or error}") from None
+        raise TargetError(f"{name}: cannot connect to port {port}: {error.strerror or error}") from None
 
 
 def build_environment() -> dict[str, str]:

@@ -130,7 +130,7 @@ def running_stack(
         yield _check_external(planned, planned.stack, inputs, check)
         return
     assert built is not None
-    # Only a stack with clients on other machines listens on the reachable address.
+    # If clients run on other machines and connect without a proxy, the stack listens on an address for them.
     address = LOOPBACK if front is not None else placement.advertised_address or LOOPBACK
     known = {**fields, "host": address}
     started: dict[str, tuple[Started, str]] = {}

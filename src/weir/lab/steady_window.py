@@ -1,7 +1,7 @@
 """Finds the part of a load that counts: the steady part at the end; without a steady part, the whole load.
 
 The ramp of the users is warm-up and never counts. weir starts a load that is longer than the study's duration. If the
-load is steady at the end of this duration, weir ends the load there. Otherwise, its extension begins without a gap.
+load is steady at the end of this duration, weir ends the load. Otherwise, the load continues: this is its extension.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from weir.model.run_types import MeasurementWindow, Segment
 MIN_POINTS = 30
 """Minimum number of intervals for a steady state. Equal to `stats.steady.POINTS`, which is slow to import."""
 _TARGET_POINTS = 60
-"""Wanted number of points after merging intervals: 100 to 500 ms each in 30 s. Shorter points are noise."""
+"""Wanted number of points after merging intervals. Shorter points are noise. In 30 s of load, a point has 500 ms."""
 
 
 def can_be_steady(load: Load, duration_s: float, interval_s: float) -> bool:
@@ -78,7 +78,7 @@ class SteadyWatch(LoadObserver):
     may_end_load: bool = True
     """Whether this observer may end the load. A load without `extension_s` always runs for its whole duration."""
     ended_with: MeasurementWindow | None = None
-    """Window with which `on_interval` ended the load; None if it did not."""
+    """The window that made `on_interval` end the load; None if `on_interval` did not end the load."""
     has_judged: bool = False
     intervals: list[Interval] = field(default_factory=list)
 

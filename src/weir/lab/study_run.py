@@ -42,7 +42,7 @@ from weir.study.machine_needs import read_machine, require_generators, require_r
 from weir.study.study import PlannedCell, Study, parse_study
 
 _CONTENTS = "stack_contents"
-"""Key, in a run's environment, of the digests of the stacks' files. A resumed run must use the same files."""
+"""Key in a run's environment: the value has a digest of each stack's files. A resumed run must use the same files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,16 @@ class RunSetup:
     load_source: LoadSource = LOCAL
     """The machines on which weir's own engine generates the loads."""
     services_on: ServiceHost | None = None
-    """The machine for services; None: services run beside their stacks."""
+    """The machine for services; None: the machine of the stacks."""
     checked: Iterable[str] = ()
-    """Labels of stacks with responses that the caller has already checked."""
+    """Labels of the stacks whose responses the caller has already checked."""
 
 
 def start(study: Study, folder: Path, setup: RunSetup, *, command: str) -> Path:
     """Runs a study, and writes a new run file to a folder without a run. Returns the path of the run file. The report
     shows `command`, with which a user can repeat the run. After Ctrl-C, the run file has the finished trials.
 
-    Raises UsageError if the study does not fit this machine, something is missing, or the folder contains a run. Raises
+    Raises UsageError if the study does not fit this machine, a generator is missing, or the folder has a run. Raises
     TargetError if the build of a stack failed, or a response is wrong.
     """
     path = folder / RUN_FILE_NAME
@@ -150,7 +150,7 @@ def resume(path: Path, setup: RunSetup) -> Path:
     is_local = setup.load_source.address is None
     if (info.placement.advertised_address is None) != is_local:
         had, hint = ("had", "add --cluster ADDRESS") if is_local else ("had no", "omit --cluster")
-        message = f"{path}: the run's finished loads {had} agents on a cluster, expected the same for other loads"
+        message = f"{path}: the run's finished loads {had} agents on a cluster, expected the same for new loads"
         raise UsageError(message, hint=hint)
     placement = _place_for_agents(plan_placement(study, setup.services_on), study, setup.load_source)
     cells = study.cells(len(placement.stack))
@@ -185,11 +185,11 @@ def _require_same_run(
             hint=f"{had_flags}; add --share-nodes if the cluster has fewer nodes than agents",
         )
     if placement.services_on != info.placement.services_on:
-        found, had = (place or "beside their stacks" for place in (placement.services_on, info.placement.services_on))
-        raise UsageError(f"{path}: place of the services: found {found!r}, expected {had!r} as in the run")
+        found, had = (place or "this machine" for place in (placement.services_on, info.placement.services_on))
+        raise UsageError(f"{path}: machine of the services: found {found!r}, expected {had!r} as in the run")
     if placement != info.placement or [one.cell for one in cells] != stored_cells[: len(cells)]:
         text = f"{path}: found another machine or other stacks, expected the run's machine and stacks"
-        raise UsageError(f"{text}: other trials would not be comparable", hint=f"weir run {info.study}")
+        raise UsageError(f"{text}: new and old trials would not be comparable", hint=f"weir run {info.study}")
     have = _hash_stacks(cells)
     environment = {**info.environment, **describe_environment(), _CONTENTS: have}
     differ = compare_environments(info, replace(info, environment=environment, weir_version=__version__))
@@ -227,9 +227,9 @@ def _run_all(
 
 
 def determine_exit_code(path: Path) -> ExitCode:
-    """Returns the exit status of a run: `TARGET` if the stack failed in all trials of a cell, `NOT_VALID` if a cell has
-    no valid trial, `MISSED` if a valid trial missed an objective, otherwise `DONE`. After a first answer, ignores cells
-    without trials."""
+    """Returns the exit status of a run. `TARGET`: the stack failed in all trials of a cell. `NOT_VALID`: a cell has
+    no valid trial. `MISSED`: a valid trial missed an objective. `DONE`: none of these. After a first answer, ignores
+    cells without trials."""
     worst = ExitCode.DONE
     with RunReader(path) as reader:
         trials = reader.trials()
@@ -265,7 +265,7 @@ def _place_for_agents(placement: Placement, study: Study, source: LoadSource) ->
 
 
 def _measure_max_rates(run: RunContext, cells: Sequence[PlannedCell]) -> dict[str, int]:
-    """Measures the generator's limit (requests/s) for each load. The keys are the ids of each load's first cell."""
+    """Measures the generator's limit (requests/s) for each load. The keys are cell ids: the first cell of each load."""
     cpus, found = run.placement.load, {}
     for one in _index_loads(cells).values():
         if one.script:
@@ -327,14 +327,14 @@ def plan_placement(study: Study, services_on: ServiceHost | None = None) -> Plac
     placement = replace(placement, services_on=elsewhere)
     validate_stacks(placement, stacks, {name for one in cells for name in one.services})
     if placement.limits or placement.network:
-        # Only a host process can test the support of this machine.
+        # Only a host process can find out which of these features this machine supports.
         with Host() as host:
             return resolve_placement(placement, host.capabilities(), fallback=study.file.network.fallback)
     return placement
 
 
 def _find_services_machine(study: Study, services: Sequence[str], place: ServiceHost) -> str | None:
-    """Returns the name of the machine for services; None if all services are proxies, which run beside their stack.
+    """Returns the name of the machine for services; None if all services are proxies: a proxy runs with its stack.
     Raises UsageError if the study assigns this machine's CPUs to services on another machine."""
     in_front = [name for name in services if isinstance(read_service(name), FrontService)]
     if len(in_front) == len(services):

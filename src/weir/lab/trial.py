@@ -103,7 +103,7 @@ def _failure_reason(error: TargetError) -> Reason:
     if isinstance(error, GeneratorError):
         # A reason must be one line.
         text = " ".join(error.message.split())
-        return Reason(GENERATOR_FAILED, "invalid", text, next_step=error.hint or "read its output")
+        return Reason(GENERATOR_FAILED, "invalid", text, next_step=error.hint or "read the generator's output")
     return Reason("stack failed", "invalid", error.message, next_step=error.hint or "")
 
 
@@ -115,7 +115,7 @@ def _find_dropped_processes(logs: Mapping[str, Path], processes: int, failures: 
             validity: Validity = "suspect" if failures == "reject" else "valid"
             fact = f"{name} sent no requests to {len(addresses)} of {processes} processes for a while"
             cause = "a process refused a connection, or closed a connection while a request arrived"
-            next_step = f"read the log of {name}; set its keepalive_timeout below the server's"
+            next_step = f"read the log of {name}; set the keepalive_timeout of {name} below the server's timeout"
             yield Reason("left out", validity, fact, cause=cause, next_step=next_step)
 
 

@@ -28,7 +28,7 @@ def begin_load(
     load_source: LoadSource = LOCAL,
 ) -> LoadHandle:
     """Starts a load with weir's engine on the machines of `load_source`, or with another generator. Another generator
-    writes output and files to `folder`. Without a script, `observer` gets only the start of its load. Raises UsageError
+    writes output and files to `folder`. Without a script, `observer` gets only the load's start. Raises UsageError
     if the generator is missing or does not support this load, GeneratorError if it does not start."""
     if generator == WEIR:
         return load_source.start(plan, observer)
@@ -57,5 +57,5 @@ def measure_generator_limit(
     measure = partial(measure_on_null_server, plan, server_cpus=server_cpus, start=start)
     if generator == WEIR:
         return measure(duration_s=_NULL_SERVER_S, address=load_source.address)
-    # As long as a trial, because some generators warm up. In whole seconds, because some accept only whole seconds.
+    # As long as a trial's load, because some generators warm up. Rounded up, because some accept only whole seconds.
     return measure(duration_s=min(math.ceil(plan.duration_s), MAX_NULL_SERVER_S), tries=1)

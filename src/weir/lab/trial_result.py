@@ -71,7 +71,7 @@ def _verdict(
     trial: TrialContext, measured: Measurement, load: LoadSummary, used: LoadSummary, resources: StackResources | None
 ) -> TrialVerdict:
     planned, placement = trial.planned, trial.placement
-    # The CPUs of an external server are unknown unless the study names its processes.
+    # The CPUs of an external server are known only if the study names its processes.
     cpus, used_s = len({*placement.stack, *placement.services}) or None, used.duration_s
     results = build_reported_results(
         load,

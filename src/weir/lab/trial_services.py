@@ -1,7 +1,7 @@
 """The services of a run. weir fills each database once, and starts it on a fresh copy of the data for every trial.
 
 A copy of the data folder resets a database exactly. On a user's own server, weir creates a fresh database instead.
-Upstreams have no state. Databases and upstreams may run on another machine; a proxy runs beside its stack.
+Upstreams have no state. Databases and upstreams may run on another machine; a proxy always runs with its stack.
 """
 
 import itertools
@@ -207,7 +207,7 @@ class Services(Closing):
         port: int = 0,
         watch_writes: bool = False,
     ) -> Iterator[tuple[RunningServices, RunningStack]]:
-        """Starts a cell's services and stack outside a trial. Their logs, beside the build, contain `name`."""
+        """Starts a cell's services and stack outside a trial. The names of their log files contain `name`."""
 
         def name_log(suffix: str) -> Path:
             assert built is not None

@@ -41,10 +41,10 @@ _GENERATOR_VALIDITY: Mapping[str, Validity] = {
 }
 """Validity for each kind of reason in the generator's own verdict. The rules below judge all other kinds."""
 
-_READ_LOG = "read its log"
+_READ_LOG = "read the server's log"
 _ADVICE: Mapping[str, tuple[str, str]] = {
     "stack ended": ("", _READ_LOG),
-    SERVICE_ENDED: ("", _READ_LOG),
+    SERVICE_ENDED: ("", "read the service's log"),
     "cut short": ("", "find the process that sends signals to weir's processes"),
     "wrong after the load": ("the load has damaged the server's state or its data", _READ_LOG),
     "short script": ("the script has few loops", "write more loops into the script, or a duration"),
@@ -113,7 +113,7 @@ class Facts:
     script_ended_s: float | None = None
     """Length of the load if the user's script ended the load; None without a script, or if weir ended the script."""
     not_tapped: str = ""
-    """Reason why the packet capture failed; empty if no capture failed."""
+    """Reason why the packet capture failed; empty after a successful capture, or if the study wants no capture."""
 
 
 def judge(facts: Facts) -> TrialVerdict:
@@ -170,7 +170,7 @@ def _judge_failed_requests(facts: Facts) -> Reason:
 
 
 def _find_wrong_counts(facts: Facts) -> Iterator[Reason]:
-    """Yields a reason for each violated law of physics, and for a difference to the kernel's count of requests."""
+    """Yields a reason for each violated law of physics, and if the generator and the kernel count differently."""
     yield from judge_violations(facts.violations, other_generator=facts.other_generator)
     seen, completed = facts.requests_in_kernel, facts.load.requests.completed
     if seen is not None and abs(seen - completed) > 2 * facts.connections + COUNT_SHARE * completed:

@@ -34,7 +34,7 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """The host and port for a URL. For an address such as 0.0.0.0, the loopback address."""
+        """The host and port for a URL. An address such as 0.0.0.0 becomes the loopback address."""
         host = self.host if not self.is_any else "::1" if ":" in self.host else LOOPBACK
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 

@@ -24,7 +24,7 @@ _MOST_FACTS = 20_000
 
 class EventQueue(LoadObserver):
     """The records and facts of a run or load. Measuring threads call the methods from `on_step` to `end`. Only the
-    page's thread calls the methods after `end`."""
+    page's thread calls the methods below `end`, from `snapshot` to `is_measuring`."""
 
     def __init__(
         self, about: PageInfo, controls: Controls | None = None, clock: Callable[[], float] = time.monotonic

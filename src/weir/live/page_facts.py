@@ -1,4 +1,4 @@
-"""The facts about a run on the live page. The records of a load are in `weir.model.records`."""
+"""The facts about a run on the live page. The records of a load are in `weir.model.load_records`."""
 
 from dataclasses import dataclass, field
 

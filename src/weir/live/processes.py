@@ -74,7 +74,7 @@ def cpu_s(group: GroupSample) -> float:
 
 
 def cpu_by_tier(before: Sample, after: Sample) -> dict[str, float]:
-    """Returns the CPU seconds of each tier between two samples. A new group counts from 0. An ended group has 0."""
+    """Returns the CPU seconds of each tier between two samples. A new group counts from 0. An ended group adds 0."""
     earlier = {group.name: cpu_s(group) for group in before.groups}
     used: dict[str, float] = {}
     for group in after.groups:

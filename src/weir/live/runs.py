@@ -64,7 +64,7 @@ class RunFolder:
             if not (path.is_relative_to(root) and path.suffix == SUFFIX and path.is_file()):
                 raise UnknownRunError(name)
         except (OSError, ValueError, RuntimeError):
-            # The name is too long, contains a null byte, or is a link in a circle.
+            # The name is too long, contains a null byte, or is a link that leads to itself.
             raise UnknownRunError(name) from None
         return path
 

@@ -56,8 +56,8 @@ class Slice:
 
 
 class Points:
-    """At most `most` slices of one load, of which the last is incomplete. A slice lasts `shortest_s`, or one interval if
-    that is longer. If there are too many slices, each two are merged."""
+    """At most `most` slices of one load. The last slice is incomplete. A slice lasts `shortest_s`, or one interval if
+    intervals are longer. If there are too many slices, this class merges them in pairs."""
 
     def __init__(self, most: int = MOST_POINTS, shortest_s: float = SHORTEST_SLICE_S) -> None:
         self._most = most

@@ -88,7 +88,7 @@ class ClosedLoad:
     pace_s: float | None = None
     """Minimum time from the intended start of a user's request to the intended start of the user's next request."""
     has_pauses: bool = field(default=False, compare=False)
-    """Whether a scenario or a script contains pauses. Users with pauses in their requests still form the same load."""
+    """Whether a scenario or a script contains pauses. Two loads that differ only in this field are equal."""
 
     @property
     def limits_throughput(self) -> bool:
@@ -110,7 +110,7 @@ class ClosedLoad:
         parts = [_describe_connections(self.connections) if self.is_plain else _describe_profile(self.users, "users")]
         parts += [] if self.requests_per_user is None else [f"{self.requests_per_user} requests each"]
         parts += [] if self.think is None else [f"thinking {self.think.label}"]
-        parts += [] if self.pace_s is None else [f"one in {self.pace_s:g} s each"]
+        parts += [] if self.pace_s is None else [f"one request in {self.pace_s:g} s each"]
         parts += ["with pauses"] if self.has_pauses else []
         return ", ".join(parts)
 
@@ -355,7 +355,7 @@ class LoadPlan:
                 points = users if isinstance(users, tuple) else ((0.0, users),)
                 last = (self.duration_s, value_at(points, self.duration_s, before_step=True))
                 leaving = (*(point for point in points if point[0] < self.duration_s), last, (self.duration_s, 0.0))
-                # Without users at the end, no response can be missing.
+                # If the load never has a user, no response can be missing.
                 return replace(ending, load=replace(self.load, users=leaving)) if highest(leaving) > 0 else self
             case OpenLoad(rate_rps, session=session):
                 due = math.floor(total(rate_rps, self.duration_s)) * (1 if session is None else session.requests)

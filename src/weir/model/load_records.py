@@ -55,7 +55,7 @@ PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p
 LIVE_PERCENTILES = {name: PERCENTILES[name] for name in ("p50", "p90", "p99")}
 """The percentiles that weir shows for a part of a load."""
 BUSY_FRACTION = 0.85
-"""A CPU or generator may be the limit if it is busy for at least this share of the time, as in the engine."""
+"""A CPU or generator may be the limit if it is busy for at least this share of the time. The engine uses it too."""
 
 
 class RequestCounts(Record):
@@ -339,9 +339,9 @@ class LoadSummary(Record):
 
     @classmethod
     def from_figures(cls, requests: RequestCounts, duration_s: float, **figures: Any) -> Self:
-        """Builds the summary of a load, or of a part of it, from single `figures` (fields of the summary). A figure that
-        is None counts as missing. Values of missing figures: the throughput is computed, the verdict is "valid", and all
-        other figures stay empty."""
+        """Builds the summary of a load, or of a part of a load, from `figures` (fields of the summary). None counts as
+        missing. A missing throughput is computed, a missing verdict is "valid", and all other missing figures stay
+        empty."""
         usual: dict[str, Any] = {
             "schema": 1,
             "target": "",
@@ -363,7 +363,7 @@ class LoadSummary(Record):
             return ""
         nothing = "that the generator reaches on a server that does nothing"
         if reached >= most:
-            return f"the generator is the limit: {reached:,.0f} requests/s, no fewer than the {most:,.0f} {nothing}"
+            return f"the generator is the limit: {reached:,.0f} requests/s, at least the {most:,.0f} {nothing}"
         return f"the generator may be the limit: {reached:,.0f} requests/s of at most {most:,.0f} {nothing}"
 
 

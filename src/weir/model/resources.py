@@ -14,12 +14,12 @@ class PoolUse:
     threads: int
     """Threads alive at the end of the window."""
     in_state: dict[str, float]
-    """A dict from state (`records.THREAD_STATES`) to mean number of threads. Omits states without threads."""
+    """A dict from state (`observer_records.THREAD_STATES`) to mean number of threads. Omits states without threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkUse:
-    """Growth of a network namespace's counters over the window, extended to the nearest readings."""
+    """Growth of a network namespace's counters, from the last reading before the window to the first one after it."""
 
     tcp_retransmits: int
     """Number of TCP segments that the kernel sent again."""
@@ -34,7 +34,7 @@ class NetworkUse:
     loopback_bytes: int
     """Bytes sent on loopback."""
     peak_sockets: dict[str, int]
-    """A dict from state (`records.SocketCounts`) to maximum number of TCP sockets, read about once a second."""
+    """A dict from state (`observer_records.SocketCounts`) to peak number of TCP sockets, read about once a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +50,9 @@ class TierResources:
     peak_processes: int
     """Maximum number of processes."""
     pss_bytes: int | None
-    """Proportional set size under load, from the last memory reading in the window."""
+    """Proportional set size under load, from the last memory reading since the start of the window."""
     private_bytes: int | None
-    """Memory that no other process shares, from the last memory reading in the window."""
+    """Memory that no other process shares, from the last memory reading since the start of the window."""
     swap_bytes: int | None = None
     """Memory that the kernel has swapped out."""
     peak_descriptors: int | None = None
@@ -97,7 +97,7 @@ class StackResources(TierResources):
     tiers: dict[str, TierResources] = field(default_factory=dict)
     """A dict from tier to the resources of the tier. Services are tiers too."""
     pressure: dict[str, float] = field(default_factory=dict)
-    """Shares of the time in which some (`cpu_some`) or all tasks (`memory_full`) waited for cpu, memory or io (PSI)."""
+    """Shares of time (PSI) in which some or all tasks waited for cpu, memory or io. Examples: `cpu_some`, `io_full`."""
     observer_cpu_s: float | None = None
     """CPU time of the observation itself."""
     limits: list[str] = field(default_factory=list)

@@ -159,7 +159,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """A figure of a stack from a published study. Reports show it beside the measured figure, never as a target."""
+    """A figure of a stack from a published study. Reports show this figure with the measured one, not as a target."""
 
     stack: str
     metric: str

@@ -39,7 +39,7 @@ class ServiceWork:
     note: str = ""
     """Why the counters may be too low. Empty if the counters are complete."""
     key_rows: int = 0
-    """Rows that the database returned after inserts, because a driver asked for new keys. 0 if not counted apart."""
+    """Rows that the database returned after inserts, because a driver asked for keys. 0 if not counted separately."""
     rows_differ: str = ""
     """Why correct stacks may need different numbers of rows for this workload. Empty if the numbers must be equal."""
 

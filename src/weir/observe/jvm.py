@@ -48,7 +48,7 @@ class Pause:
 
 
 def build_pause_log_path(log: Path) -> Path:
-    """Returns the path of the JVMs' pause logs, beside a process's log. Each JVM replaces `%p` by its process id."""
+    """Returns the path of the JVMs' pause logs, next to a process's log. Each JVM replaces `%p` by its process id."""
     return log.with_name(f"{log.stem}-gc-%p.log")
 
 

@@ -31,8 +31,8 @@ class PacketCapture(Closing):
             raise self._process.error()
 
     def result(self) -> CaptureResult:
-        """Ends the capture and returns the result. Counts a connection's last request even without the end of the
-        response. Raises TargetError if the capture ended too early."""
+        """Ends the capture and returns the result. Counts a connection's last request even if its response is
+        incomplete. Raises TargetError if the capture ended too early."""
         self.close()
         if self._process.failure is not None:
             raise TargetError(f"weir-engine tap: {self._process.failure}")
@@ -64,7 +64,7 @@ class TrialCapture:
 
     @property
     def all_requests(self) -> int | None:
-        """Returns the number of all requests. None if weir captured only a part of the connections."""
+        """The number of all requests. None if weir captured nothing, or only some connections or packets."""
         if self.result is None or self.one_in > 1 or self.result.dropped_packets:
             return None
         return self.result.requests
@@ -72,8 +72,8 @@ class TrialCapture:
 
 @contextmanager
 def capture_packets(base_urls: Sequence[str], connections: int, *, enabled: bool) -> Iterator[TrialCapture]:
-    """Captures packets at the ports of a load's targets in the `with` block, if `enabled` (`method.tap`). If weir lacks
-    the right to capture, the load continues without a capture."""
+    """Captures packets at the ports of a load's targets in the `with` block, if `enabled` (`method.tap`). If the
+    capture fails, the load continues without a capture. `why_not` then has the cause."""
     found = TrialCapture(max(1, connections // _CONNECTIONS))
     try:
         tap = PacketCapture([_read_port(url) for url in base_urls], one_in=found.one_in) if enabled else None

@@ -75,8 +75,8 @@ class _Window:
         return max(float(end - start), 0.0)
 
     def around(self, read: Callable[[Sample], _T | None]) -> tuple[_T, _T, float] | None:
-        """Returns the last reading before the window, the first reading after it, and the seconds between both. If one
-        is missing, takes the first or the last reading of all. Returns None if no sample has a reading."""
+        """Returns the last reading before the window, the first reading after it, and the seconds between both. If no
+        reading is before the window, takes the first of all; if none is after it, the last. None without readings."""
         found = [(sample.t_ns, value) for sample in self.samples if (value := read(sample)) is not None]
         if not found:
             return None

@@ -127,7 +127,7 @@ def render_comparison(run: RunFindings) -> RenderableType:
 
 
 def render_so_far(run: RunFindings) -> RenderableType:
-    """Returns the interim result while a comparison runs: a sentence, and a bar for each ratio of its metric."""
+    """Returns the interim result of a comparison: a sentence, and a bar for each ratio on the answer's metric."""
     findings: RunFindings = sanitize(run)
     wanted = [_TITLES[point.answer_metric] for point in findings.points[:1]]
     lines = [line for line in list_ratios(findings) if line.metric in wanted]

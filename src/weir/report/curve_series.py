@@ -108,7 +108,7 @@ class CurveSeries:
 
     def _levels(self, chart: CurveChart) -> str:
         """Returns a sentence with the lowest and the highest value at the largest amount that all stacks have. Without
-        such an amount, or with one stack, returns the course of each stack."""
+        such an amount, or with one stack, returns each stack's first and last value."""
         for amount in reversed(self.measured):
             at = self.amounts.index(amount)
             known = sorted((value, line.name) for line in chart.lines if (value := line.values[at]) is not None)
@@ -138,7 +138,7 @@ class CurveSeries:
 
 def build_curves(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
     """Returns the charts of each set of points that differ in one number: first the charts over the amount of load. If
-    the load varies too, a setting has charts only if two stacks cross along the setting. `trials` show at which amounts
+    the load varies too, only settings along which two stacks cross have charts. `trials` show at which amounts
     the generator may have been the limit."""
     kinds = {trial.id: {reason.kind for reason in trial.result.verdict.reasons} for trial in trials}
     limited = {trial for trial, found in kinds.items() if found & _GENERATOR_REASONS}

@@ -53,7 +53,7 @@ class Sampled:
 
     @cached_property
     def times(self) -> tuple[Array, Array, Array]:
-        """Three arrays: ascending response times in nanoseconds; requests with each time; cumulative requests."""
+        """Three arrays: response times (ns, ascending); the number of requests with each time; its cumulative sum."""
         found = samples_of(self.parts)
         counts = np.bincount(found.bucket, weights=found.often).astype(np.float64)
         taken = np.flatnonzero(counts)

@@ -113,12 +113,12 @@ def _window_text(trial: Trial) -> list[str]:
     window = trial.result.window
     if window is None or window.is_whole:
         return []
-    extended = ", extended" if window.extended else ""
-    return [f"steady from {window.start_s:.1f} s of {window.end_s:.1f} s{extended}; the time before is warm-up"]
+    extended = " (extended load)" if window.extended else ""
+    return [f"steady from {window.start_s:.1f} s to {window.end_s:.1f} s{extended}; the time before is warm-up"]
 
 
 def _settings(findings: RunFindings) -> list[tuple[str, str, str, str]]:
-    """Returns (label, title, model, settings) of each stack. A setting's text has all values in the run."""
+    """Returns (label, title, model, settings) of each stack. The text of a setting lists all its values in the run."""
     found: dict[str, list[StackFindings]] = {}
     for point in findings.points:
         for stack in point.stacks:

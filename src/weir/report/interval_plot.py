@@ -115,7 +115,7 @@ def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> S
 
 
 def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Strip:
-    """Returns the chart of the throughput's spread in percent: a row per source, and a row for identical copies."""
+    """Returns the chart of throughput's variation in percent: a row per source, and a row for identical copies."""
     split = variation.split
     parts: list[tuple[str, float, float | None, float | None]] = [
         ("within trials", split.within, None, None),

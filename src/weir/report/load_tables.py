@@ -81,10 +81,10 @@ def plan_rows(findings: LoadFindings) -> list[tuple[str, str]]:
         ("request", f"{request.get('method', 'GET')}" if request else "a scenario: see the plan"),
         ("load", findings.trial.cell.load.label),
         ("connections", f"{findings.trial.cell.load.connections:,}"),
-        ("at most", f"{plan['duration_s']:g} s" + (f", {plan['requests']:,} requests" if plan.get("requests") else "")),
+        ("ends at", f"{plan['duration_s']:g} s" + (f", {plan['requests']:,} requests" if plan.get("requests") else "")),
         ("timeout", f"{plan['timeout_s']:g} s"),
         ("generator", f"{counted(plan['threads'], 'thread')}, CPUs {', '.join(map(str, plan['cpus'])) or 'any'}"),
     ]
     if (depth := plan.get("pipeline", 1)) > 1:
-        rows.append(("pipelining", f"up to {depth} requests unanswered on a connection"))
+        rows.append(("pipelining", f"up to {depth} unanswered requests on a connection"))
     return [*rows, ("keep-alive", "no: a connection for each request")] if plan.get("keep_alive") is False else rows

@@ -35,9 +35,9 @@ class Display:
     digits: int
 
     def text(self, value: float, *, like: float | None = None) -> str:
-        """Returns `value` (in the metric's own unit) as text without unit. The text has as many decimals as `like`."""
+        """Returns `value` (in the metric's own unit) as text without unit. With `like`, uses the decimals of `like`."""
         scaled = value * self.scale
-        # Rates of 1,000 req/s or more are exact whole numbers.
+        # Rates of 1,000 req/s or more keep all digits before the decimal point.
         if self.unit == "req/s" and abs(like * self.scale if like is not None else scaled) >= 1000:
             return f"{scaled:,.0f}"
         size = abs(like * self.scale if like else scaled)

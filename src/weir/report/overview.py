@@ -11,7 +11,7 @@ from weir.report.number_format import value_text
 MOST_STACKS = 3
 """Maximum number of stacks with a column of throughput. With more stacks, the table has only columns of ratios."""
 MOST_COLUMNS = 4
-"""Maximum number of columns. A table with more columns, and with more columns than rows, is transposed."""
+"""Maximum number of columns. weir transposes a larger table if it also has more columns than rows."""
 
 _WORDS = {"same": "the same", "undecided": "undecided", "no interval": "no interval"}
 

@@ -113,7 +113,7 @@ def _environment() -> Environment:
 
 
 class _Unindented(PackageLoader):
-    """A template loader that removes indentation: a tenth of the size of a page with many points."""
+    """A template loader that removes indentation, which is a tenth of a page with many points."""
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool] | None]:
         source, filename, is_current = super().get_source(environment, template)

@@ -1,4 +1,4 @@
-"""Computes the lines of charts over time from samples of processes and machine. Each line is the mean over trials."""
+"""Computes lines of charts over time from samples of the processes and the machine. Each line is a mean over trials."""
 
 from collections.abc import Sequence
 from itertools import chain, groupby
@@ -115,8 +115,7 @@ def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
 
 
 def _group_by_tier(samples: Sequence[Sequence[UseRow]]) -> dict[str, list[list[list[UseRow]]]]:
-    """Groups samples by tier, then by trial, then by process group. A trial without samples of a tier is missing
-    there."""
+    """Groups samples by tier, then by trial, then by process group. A tier has only trials with its samples."""
     tiers: dict[str, list[list[list[UseRow]]]] = {}
     for rows in samples:
         in_order = sorted(rows, key=lambda row: (row.tier, row.name))

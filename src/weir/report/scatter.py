@@ -18,7 +18,7 @@ _TITLES = {CPU: ("CPU seconds per million requests", "s"), MEMORY: ("memory", "M
 _MARGIN_PERCENT = 5.0
 """Space at all edges of the chart, so that a spot at an edge and its text are completely visible."""
 _CLOSE_PERCENT = 4.0
-"""Minimum distance between two spots of a path with texts. A closer spot has no text."""
+"""Minimum distance between two spots with texts on one path. A closer spot has no text."""
 _LETTER_PERCENT, _LINE_PERCENT = 1.7, 5.0
 """Approximate width and height of a letter, in percent of a chart of usual size."""
 _NAMED_LEFT_PERCENT = 62.0

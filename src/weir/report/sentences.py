@@ -46,7 +46,7 @@ def rate_sentence(series: PointSeries) -> str:
     fewer = next((stack for stack in series.stacks if stack.trials < stack.of_trials), None)
     some = (
         fewer
-        and f"{fewer.trials} of {fewer.of_trials} trials of a stack, at equal distances, as in all charts over time"
+        and f"{fewer.trials} of {fewer.of_trials} trials of a stack (evenly spaced; the same in all charts over time)"
     )
     text = f"Mean over {some or 'trials'}; the band reaches from the slowest to the fastest trial."
     if moves:
@@ -170,7 +170,7 @@ def threads_sentence(series: PointSeries) -> str:
 
 
 def distribution_sentence(point: Point) -> str:
-    """Returns the text below the chart of the latency distribution: each line's last response time, and p99 ÷ p50."""
+    """Returns the text below the chart of the latency distribution: where the lines end, and each stack's p99 ÷ p50."""
     parts = []
     for stack in point.stacks:
         p50, p99 = stack.measure(P50), stack.measure(P99)
@@ -178,7 +178,7 @@ def distribution_sentence(point: Point) -> str:
             parts.append(f"{stack.name} {significant(p99.value / p50.value, 2)}×")
     merged = any(len(stack.evidence.used) > 1 for stack in point.stacks)
     merging = "A line merges all trials of a stack. " if merged else ""
-    text = f"{merging}A line ends where fewer than 100 samples are slower."
+    text = f"{merging}A line ends where fewer than 100 requests are slower."
     return text + (f" The 99th percentile ÷ the median: {listed(parts)}." if parts else "")
 
 
@@ -198,7 +198,7 @@ def resources_sentence(point: Point) -> str:
 
 
 def trials_sentence(trials: TrialCounts) -> str:
-    """Returns the text below the table of trials: the numbers of counted, repeated and extended trials."""
+    """Returns the text below the table of trials: the numbers of used, repeated and extended trials."""
     text = f"Averages use {trials.used} of {counted(trials.finished, 'trial')}. The table explains the unused trials."
     if trials.retried:
         text += f" Repeats of rejected trials: {trials.retried:,}."

@@ -24,8 +24,8 @@ FEWEST_TRIALS = 3
 MOST_TRIALS = 300
 """Maximum number of trials in a page's charts over time, over all points. More trials would take too long."""
 SHORTEST_COARSE_SLICE_S = 0.5
-"""Minimum length of a slice for percentiles and CPU. The kernel counts CPU time in ticks of 10 ms: more than 2 % of a
-shorter slice. A shorter slice of a slow stack also has too few requests for a p99."""
+"""Minimum length of a slice for percentiles and CPU. The kernel counts CPU time in ticks of 10 ms: one tick is
+more than 2 % of a shorter slice. A shorter slice of a slow stack also has too few requests for a p99."""
 _REQUESTS_FOR_P99 = 1200
 """Wanted mean number of requests in a slice: at least ten are then above the p99."""
 _PERCENTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99}
@@ -41,7 +41,7 @@ class Shown:
     name: str
     colour: int
     trials: tuple[int, ...]
-    """Ids of the stack's counted trials at this point."""
+    """Ids of the stack's counted trials at this point. Averages use only counted trials."""
     upper_bounds: tuple[UpperBound, ...]
     has_failed: bool
     """Whether a request failed in a counted trial."""
@@ -81,7 +81,7 @@ class StackSeries:
     distribution_ms: Line
     """Response times at `PointSeries.nines`, over all counted trials."""
     service_ms: Line
-    """Service times of an open load's only trial; otherwise empty. In a closed loop, both clocks are the same."""
+    """Service times of an open load's only trial; otherwise empty. In a closed loop, both times are the same."""
     of_trials: int
     """Number of counted trials."""
     waiting: list[NamedLine]
@@ -92,7 +92,7 @@ class StackSeries:
     traffic_mb_s: list[NamedLine]
     """Disk reads and writes of each tier, and traffic of the loopback device, without lines of zeros."""
     threads: list[NamedLine]
-    """Mean number of threads in each state, in the order of `records.THREAD_STATES`. Omits states without threads."""
+    """Mean number of threads in each state, in the order of `THREAD_STATES`. Omits states without threads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,9 @@ def render_times(found: Sequence[StackTimes]) -> RenderableType:
         return Text("No trial ran a load.")
     table = _table(None, "median seconds", *(Column(Text(sanitize(one.label)), justify="right") for one in found))
     rows = {phase: [one.phases_s[phase] for one in found] for phase in PHASES} | {
-        "between": [one.between_s for one in found],
-        "beyond the load": [one.beyond_load_s for one in found],
-        "less warm-up and pause": [one.beyond_asked_s for one in found],
+        "between trials": [one.between_s for one in found],
+        "outside the load": [one.beyond_load_s for one in found],
+        "minus warm-up and pause": [one.beyond_asked_s for one in found],
     }
     for phase, times_s in rows.items():
         table.add_row(phase, *("–" if time_s is None else f"{time_s:.3f}" for time_s in times_s))
@@ -237,7 +237,7 @@ def _published(point: Point) -> list[RenderableType]:
 def _evidence(findings: RunFindings) -> Text:
     trials = findings.trials
     planned = f" ({trials.planned} planned)" if trials.tried < trials.planned else ""
-    retried = f", {trials.retried} of them tried again" if trials.retried else ""
+    retried = f", repeats included: {trials.retried}" if trials.retried else ""
     sentences = [
         f"{trials.used} of {counted(trials.finished, 'trial')} used{planned}{retried}.",
         findings.audit.sentence,

@@ -27,7 +27,7 @@ class NamedLine:
 
 def cut_slices(intervals: Sequence[IntervalRow], most_points: int = MOST_POINTS, *, lasted_s: float = 1.0) -> Array:
     """Returns the edges of equal slices. Each slice spans a whole number of intervals. A last interval shorter than
-    half of the others has no slice. Without intervals, a slice lasts 0.5 s, or `lasted_s` if shorter."""
+    half of the others has no slice. Without intervals, a slice lasts 0.5 s, or `lasted_s` if this is shorter."""
     lengths = [row.end_s - row.start_s for row in intervals if row.end_s > row.start_s] or [min(_SLICE_S, lasted_s)]
     length = float(np.median(lengths))
     end_s = max((row.end_s for row in intervals), default=lasted_s)

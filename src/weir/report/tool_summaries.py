@@ -39,7 +39,7 @@ def build_summaries(reader: RunReader, findings: RunFindings, sampled: Sequence[
 
 def _hey(rows: Sequence[Sampled]) -> SummaryTable:
     columns = "requests/sec", "average", "fastest", "slowest", *(f"{percent} % in" for percent in _HEY_PERCENTILES)
-    note = "hey measures response times from a request's sending. In a closed loop, requests are sent when due."
+    note = "hey's response times start when a request is sent. In a closed loop, a request is sent when it is due."
     times = [(row.mean_ms, *row.percentiles_ms((0, 100, *_HEY_PERCENTILES))) for row in rows]
     lines = [(row.name, (_rate(row), *map(significant, found))) for row, found in zip(rows, times, strict=True)]
     return SummaryTable("hey", columns, tuple(lines), note)
@@ -88,7 +88,7 @@ def _jmeter(rows: Sequence[Sampled]) -> SummaryTable:
 
 
 def _failure_points(findings: RunFindings) -> SummaryTable | None:
-    """Returns a table of the first load with failures of each stack. None without failures, or with a single load."""
+    """Returns a table with each stack's first load with failures. None without failures, or with a single load."""
     by_stack: dict[tuple[str, str], list[tuple[float, StackFindings]]] = {}
     for point in findings.points:
         place = ", ".join(f"{key} {value}" for key, value in point.coordinates.items())
@@ -110,10 +110,10 @@ def _failure_points(findings: RunFindings) -> SummaryTable | None:
     if all(cells[1] == "none" for _, cells in rows):
         return None
     unit = "req/s" if findings.points[0].axis == "rate_rps" else "connections"
-    columns = (f"{unit} without a failure, up to", "first failures at", "share failed there")
+    columns = (f"no failures up to ({unit})", f"first failures at ({unit})", "share of failed requests there")
     return SummaryTable(
         "Where requests begin to fail",
-        (*columns, "highest req/s before", "mean ms there"),
+        (*columns, "highest req/s without failures", "mean ms at this req/s"),
         tuple(rows),
         "The first failure lies between the last load without failures and the first load with failures.",
     )

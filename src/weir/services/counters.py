@@ -33,7 +33,7 @@ class Counters:
     """One reading of a database's counters."""
 
     statements: Mapping[tuple[str, ...], Count]
-    """Counts by kind of statement. A key ends with the statement's text; earlier parts separate, for example, roles."""
+    """Counts by kind of statement. A key's last part is the statement's text; earlier parts may be a role and an id."""
     bytes: Mapping[str, int] = field(default_factory=dict)
     rows: int | None = None
     """Total number of rows, if the database does not count rows by statement."""

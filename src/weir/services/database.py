@@ -15,7 +15,7 @@ LOOPBACK = "127.0.0.1"
 SILENT_S = 2
 """Idle time, in seconds, after which weir's connection to a database sends TCP keep-alive probes, one per second."""
 PROBES = 3
-"""Number of keep-alive probes without a reply that ends the connection."""
+"""Number of unanswered keep-alive probes after which the connection ends."""
 CONNECT_S = 5
 SUPERUSER = "weir"
 """Name and password of the administrator, on servers that weir starts."""
@@ -80,7 +80,7 @@ class DatabaseKind(Protocol):
     """SQL clause of a column with generated numbers. `{next}` stands for the first generated number."""
 
     def files(self, clients: Sequence[str]) -> Mapping[str, str]:
-        """Returns the server's files in the folder `scratch`: name and text. They allow logins only from `clients`."""
+        """Returns the files of `scratch` as a dict from name to text. These files allow logins only from `clients`."""
 
     def make(self, programs: Path, data: Path, scratch: Path) -> list[str]:
         """Returns the command that creates the data folder `data`."""
@@ -117,7 +117,7 @@ class DatabaseKind(Protocol):
 
 def find_database_kind(service_id: str) -> DatabaseKind:
     """Returns the kind of a database. Raises UsageError if the database's client is not installed."""
-    # Slow imports for studies with a database only.
+    # These imports are slow, and only studies with a database need them.
     try:
         if service_id == "postgres":
             from weir.services.postgres import Postgres

@@ -29,8 +29,8 @@ class Column(Table):
 
     type: ColumnType
     value: str | None = None
-    """Template with `{{row}}` (the row's number, from 1), `{{int LOW HIGH}}` or `{{word LENGTH}}`. None: null, or the
-    row's number if `generated`."""
+    """Template with `{{row}}` (the row's number, from 1), `{{int LOW HIGH}}` or `{{word LENGTH}}`. Without a
+    template: null, or the row's number if `generated` is true."""
     key: bool = False
     """Whether the column is the primary key."""
     generated: bool = False

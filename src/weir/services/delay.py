@@ -36,7 +36,7 @@ class DelaySettings(Table):
     @model_validator(mode="after")
     def _a_share_is_one_of_a_fault(self) -> "DelaySettings":
         if self.fault_share is not None and self.fault is None:
-            raise ValueError("fault_share: found fault_share without fault, expected fault too")
+            raise ValueError("fault_share: found without 'fault', expected both")
         return self
 
     @property

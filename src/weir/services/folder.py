@@ -1,5 +1,5 @@
-"""Folders for copies of databases, readable for database servers. A later weir removes folders of a killed weir. This
-module imports only the standard library, because weir sends `ServiceFolder` by value to nodes of a cluster."""
+"""Folders for copies of databases, which database servers can read. weir removes the folders of killed weir processes.
+This module imports only the standard library, because weir sends `ServiceFolder` by value to nodes of a cluster."""
 
 import fcntl
 import os
@@ -19,7 +19,7 @@ _BEING_MADE_S = 60.0
 
 class ServiceFolder:
     """A folder below `parent`, or below the system's temporary folder if a server's user cannot enter `parent`. A lock
-    on the folder shows that its weir process is alive. A later weir removes folders without a lock."""
+    on the folder shows that its weir process is alive. A later weir process removes folders without a lock."""
 
     def __init__(self, parent: Path) -> None:
         self.owner: tuple[int, int] | None = None
@@ -47,7 +47,7 @@ class ServiceFolder:
         return copy
 
     def data(self, name: str) -> Path:
-        """Creates a folder for the server's user."""
+        """Creates a data folder that belongs to the server's user. Returns its path."""
         path = self.path / name
         path.mkdir(mode=0o700)
         if self.owner is not None:
@@ -60,7 +60,7 @@ class ServiceFolder:
         path = self.path / name
         done = subprocess.run(["cp", "-a", "--reflink=auto", data, path], capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise OSError(f"{data}: cannot be copied: {done.stderr.strip().splitlines()[-1:]}")
+            raise OSError(f"{data}: cannot be copied: {done.stderr.strip()[-300:]}")
         return path
 
     def write(self, name: str, text: str) -> Path:
@@ -101,7 +101,7 @@ def remove_leftovers(parent: Path) -> None:
 
 
 def _link_or_copy(source: str, target: str) -> None:
-    """Creates a hard link, to save space (MariaDB's program has 300 MB). Copies the file to another file system."""
+    """Creates a hard link to save space (MariaDB's program has 300 MB), or a copy if a link is not possible."""
     try:
         os.link(source, target)
     except OSError:

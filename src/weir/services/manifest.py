@@ -29,7 +29,7 @@ class Package(Table):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     """SHA-256 digest of the downloaded file."""
     folder: str = ""
-    """Path of the folder in the package that contains `bin`."""
+    """Path, in the package, of the folder that contains `bin`."""
 
 
 class Service(DataFile):

@@ -31,7 +31,7 @@ _CONTROL = (
     "begin commit rollback rollback_to_savepoint savepoint release_savepoint set_option change_db admin_commands "
     "prepare_sql stmt_prepare stmt_reset"
 )
-"""Kinds of statements that neither read nor change data. An execution of a prepared statement has its own kind."""
+"""Kinds of statements that neither read nor change data. The execution of a prepared SELECT counts as `select`."""
 _KINDS = {f"Com_{kind}": kind.upper().replace("_", " ") for kind in f"{_DATA} {_CONTROL}".split()}
 _CHANGED_ROWS = ("Handler_write", "Handler_update", "Handler_delete")
 _SENT_ROWS = "Rows_sent"
@@ -54,7 +54,7 @@ class Mariadb(DatabaseKind):
     generated = "AUTO_INCREMENT"
 
     def files(self, clients: Sequence[str]) -> Mapping[str, str]:
-        """Returns SQL for accounts by IP address: a server without name lookups does not know localhost."""
+        """Returns SQL that creates accounts by IP address: a server without name lookups does not know localhost."""
         create = f"CREATE USER {{one}} IDENTIFIED BY '{SUPERUSER}';\nGRANT ALL ON *.* TO {{one}} WITH GRANT OPTION;\n"
         made = [create.format(one=f"'{SUPERUSER}'@'{client}'") for client in clients]
         return {_ACCOUNTS: "".join(["FLUSH PRIVILEGES;\n", *made])}

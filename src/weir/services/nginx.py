@@ -57,8 +57,8 @@ class NginxSettings(Table):
     keepalive: int = Field(strict=False, ge=1)
     """Maximum number of idle connections of each worker process to the stack."""
     keepalive_timeout: int = Field(strict=False, ge=1)
-    """Seconds until nginx closes an idle connection to the stack. Must be shorter than the stack's own timeout: nginx
-    pauses the use of a process that closes a connection while a request arrives."""
+    """Seconds until nginx closes an idle connection to the stack. Must be shorter than the stack's own timeout: if a
+    process of the stack closes a connection while a request arrives, nginx stops using this process for a while."""
 
 
 def build_nginx_configuration(

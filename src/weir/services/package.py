@@ -102,7 +102,7 @@ def _unpack(archive: Path, folder: Path) -> None:
     else:
         with tarfile.open(archive) as tar:
             tar.extractall(folder, filter="data")
-        # npm packages cannot contain links. This package lists the links for an install script.
+        # npm packages cannot contain links. PostgreSQL's package has a file that lists them for an install script.
         for listed in folder.rglob(_LINKS):
             root = listed.parent.parent
             for link in json.loads(listed.read_text()):

@@ -113,7 +113,7 @@ class PostgresSession:
             self._connection.execute(drop)
 
     def counters(self, database: str) -> Counters:
-        """Reads calls and rows by statement and role, and bytes of pages and log. Omits statements inside functions."""
+        """Reads calls and rows by statement and role, and bytes of pages and WAL. Omits statements inside functions."""
         with translate_errors(self._address):
             found = self._connection.execute(_STATEMENTS, (database,)).fetchall()
             losses = self._connection.execute("SELECT dealloc FROM pg_stat_statements_info").fetchall()[0][0]

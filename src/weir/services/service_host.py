@@ -35,4 +35,4 @@ class ServiceHost:
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Facts about the services' machine for the run file."""
     reading: Callable[[Sample], Sample] = lambda sample: sample
-    """A function that converts a sample to this machine's clock, and removes figures of the whole services' machine."""
+    """A function that converts a sample to this machine's clock, and removes figures about the whole machine."""

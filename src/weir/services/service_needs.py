@@ -1,4 +1,4 @@
-"""Checks whether this machine has what a service needs: the program, or the tool that downloads the program."""
+"""Checks whether this machine has the program of a service, or the tool that downloads the program."""
 
 from weir.model.errors import UsageError
 from weir.model.requirements import UnmetRequirement

@@ -25,17 +25,17 @@ def read_written_position(primary: Address) -> str:
 
 
 def require_replayed(standby: Address, position: str) -> None:
-    """Raises TargetError unless a standby is streaming, and has replayed the primary's log up to `position`."""
+    """Raises TargetError if a standby does not stream, or has not replayed the primary's log up to `position`."""
     replay: LiteralString = "pg_last_wal_replay_lsn()::text, pg_last_wal_replay_lsn() >= %s::pg_lsn"
     query: LiteralString = f"SELECT {replay}, (SELECT status FROM pg_stat_wal_receiver)"
     ((replayed, reached, receiver),) = _query(standby, query, position)
     if receiver != "streaming" or not reached:
-        found = f"found the receiver {receiver or 'missing'} and the log replayed up to {replayed}"
-        raise TargetError(f"{found}, expected a streaming receiver and the primary's position {position}")
+        found = f"found receiver status {receiver or 'missing'}, log replayed up to {replayed}"
+        raise TargetError(f"{found}; expected status streaming, and the primary's position {position}")
 
 
 def _query(address: Address, query: LiteralString, *values: str) -> list[tuple[Any, ...]]:
-    # A slow import for studies with a database only.
+    # This import is slow, and only studies with a database need it.
     from weir.services.postgres import connect, translate_errors
 
     with translate_errors(address), connect(address) as connection:

@@ -16,7 +16,7 @@ from weir.stacks.workload import Workload
 CHECKED_REQUESTS = 5
 """Number of check requests with random inputs before and after each trial."""
 _LONG_S = 0.5
-"""A first response of at least this time is slow: weir then sends all other requests at the same time."""
+"""If the first response takes at least this time, weir sends all other requests at the same time."""
 _MANY_REQUESTS = 300
 """Maximum number of check requests before the first trial. 300 requests find an error rate of 1 % in 95 % of cases."""
 _MANY_S = 1.0
@@ -52,7 +52,7 @@ def check_answers(
     tls: Tls | None = None,
     times: int = CHECKED_REQUESTS,
 ) -> None:
-    """Sends requests with random inputs and checks every response. After a slow first response, sends all other
+    """Sends requests with random inputs and checks every response. If the first response is slow, sends all other
     requests at once. Raises WrongAnswerError for a wrong response, and TargetError for a missing response."""
     first, *others = [workload.draw(base_url, inputs, path=path) for _ in range(times)]
     began = time.monotonic()

@@ -2,7 +2,7 @@
 
 weir copies the stack's folder to `CACHE/stacks/ID/HASH/` and builds the copy. weir never moves the copy, because a
 build may contain absolute paths, as Python environments do. Sources outside the stack's folder (`build.beside`) keep
-their position relative to it. At the end of a build, weir writes a marker file. Without this file, weir builds again.
+their position relative to this folder. At the end of a build, weir writes a marker file. Without it, weir builds again.
 """
 
 import fcntl

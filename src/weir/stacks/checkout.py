@@ -1,7 +1,7 @@
 """Copies the files of a commit into the cache and builds the copy once, for `weir compare --git`.
 
-Each commit has its own clone, which shares the objects of the user's repository. weir changes only the clone. So even a
-killed weir leaves no files in the user's repository.
+Each commit has its own clone, which shares the objects of the user's repository. weir changes only the clone. So weir
+leaves no files in the user's repository, even if a signal kills weir.
 """
 
 import fcntl
@@ -42,12 +42,12 @@ def check_out(repository: Path, reference: str, build: str | None, run: Callable
     clones = find_cache_folder() / "commits"
     clone = clones / f"{commit[:12]}-{key}"
     clones.mkdir(parents=True, exist_ok=True)
-    # weir holds this lock until its end: otherwise another weir could remove the clone under a running server.
+    # weir holds this lock until weir ends. Otherwise another weir process could remove the clone of a running server.
     lock = os.open(_lock_file(clone), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
     fcntl.flock(lock, fcntl.LOCK_SH)
     if not (clone / ".git" / MARKER).is_file():
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # Another weir may have built the clone while this weir waited for the lock.
+        # Another weir process may have built the clone while this process waited for the lock.
         if not (clone / ".git" / MARKER).is_file():
             _clone(top, clone, commit)
             if build is not None:
@@ -78,7 +78,7 @@ def _git(folder: Path, *words: str) -> str:
         raise UsageError("--git: found no git, expected it on the PATH", hint="install git") from None
     except subprocess.CalledProcessError as error:
         why = error.stderr.strip().splitlines()[-1:] or ["no message"]
-        raise UsageError(f"--git: git {' '.join(words[:2])}: {why[0]}", hint="git status") from None
+        raise UsageError(f"--git: 'git {' '.join(words[:2])}' failed: {why[0]}", hint="git status") from None
     return done.stdout.strip()
 
 

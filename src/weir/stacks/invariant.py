@@ -1,5 +1,5 @@
 """Checks invariants: the result of a database query must have an expected value or growth. Pure. weir runs the queries
-directly before and after the measured load: the growth excludes checks and warm-up."""
+directly before and after the measured load, so the growth excludes checks and warm-up."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -18,8 +18,8 @@ class Invariant(Table):
     equals: int | None = None
     """Expected result of the query after the load."""
     grows_by: int | Literal["successes"] | None = None
-    """Expected growth of the result during the load. `successes`: the number of successful requests. Requests that
-    fail, or are in flight at the end of the load, may count, too."""
+    """Expected growth of the result during the load. `successes`: the number of successful requests. The growth
+    may also include requests that failed or were in flight at the end of the load."""
 
     @model_validator(mode="after")
     def _says_what_must_hold(self) -> "Invariant":
@@ -32,7 +32,7 @@ def find_discrepancies(
     invariants: Mapping[str, Invariant], before: Mapping[str, int], after: Mapping[str, int], summary: LoadSummary
 ) -> tuple[str, ...]:
     """Returns a sentence for each violated invariant. `before` and `after`: the results of the queries before and after
-    the measured load. Skips invariants without a result: weir has no access to the database."""
+    the measured load. Skips an invariant without results: weir has no access to its database."""
     requests = summary.requests
     found = []
     for name, invariant in invariants.items():
@@ -45,7 +45,7 @@ def find_discrepancies(
         elif invariant.grows_by == "successes":
             unseen = requests.unanswered + requests.failed
             if not requests.ok <= growth <= requests.ok + unseen:
-                also = f" (the results of {unseen:,} more are unknown)" if unseen else ""
+                also = f" and at most {unseen:,} requests with an unknown result" if unseen else ""
                 expected = f"expected the {requests.ok:,} successful requests{also}"
                 found.append(f"invariant {name}: grew by {growth:,}, {expected}")
         elif growth != invariant.grows_by:

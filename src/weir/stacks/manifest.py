@@ -44,7 +44,7 @@ Needs = Annotated[list[str], AfterValidator(_check_needs)]
 
 
 def find_unknown_field(text: str, known: frozenset[str]) -> str | None:
-    """Returns the first field `{name}` of a text whose name is not known; None if there is no such field."""
+    """Returns the first field `{name}` in `text` with a name that `known` lacks; None if all names are known."""
     return next((f"{{{name}}}" for name in _FIELD.findall(text) if name not in known), None)
 
 
@@ -66,7 +66,7 @@ class Build(Table):
     """File or folder that the build creates, relative to the copy. Reports show the artifact's size."""
     beside: list[str] = Field(default_factory=list)
     """Patterns of sources next to the stack's folder. Examples: `pom.xml` of a Maven parent, a folder of shared code.
-    weir copies these sources next to the copy of the stack's folder. A change of them causes a new build."""
+    weir copies these sources next to the copy of the stack's folder. A change in these sources causes a new build."""
     needs: Needs = Field(default_factory=list)
     """Tools that the build and the stack need. `weir doctor` checks these tools. Example: `["mvn", "java>=17"]`."""
 
@@ -128,8 +128,8 @@ class Limit(Table):
     env: str | None = None
     """Name of the environment variable that passes the value."""
     requests_each: int | None = Field(default=None, ge=1)
-    """Maximum number of concurrent requests for each unit, such as a thread. Requests that wait for an upstream count,
-    too. Reports then show the upper bound of throughput. Default: the setting does not limit requests."""
+    """Maximum number of concurrent requests for each unit, such as a thread. This number includes requests that wait
+    for an upstream. Reports then show the upper bound of throughput. Default: the setting does not limit requests."""
 
     @model_validator(mode="after")
     def _is_passed_somehow(self) -> "Limit":
@@ -273,7 +273,7 @@ class Stack:
         for name in workload.services:
             if name not in needed:
                 key, found = f"{self.folder / 'stack.toml'}: services", ", ".join(needed) or "none"
-                raise UsageError(f"{key}: found {found}, expected {name!r}, too: workload {workload.id} needs it")
+                raise UsageError(f"{key}: found {found}, expected also {name!r}, which workload {workload.id} needs")
         on_demand = [name for name in needed if isinstance(read_service(name), UpstreamService)]
         wanted = [name for name in needed if name in workload.services or name not in on_demand]
         return {name: needed[name] for name in wanted}
@@ -392,7 +392,7 @@ def list_manifest_files() -> list[Path]:
 def _check_services(
     key: str, services: Mapping[str, Needed], *, beside: Mapping[str, Needed], tiers: Mapping[str, Tier]
 ) -> None:
-    """Raises ValueError if a service does not exist, or has the name of a tier or of a service in `beside`."""
+    """Raises ValueError if a service is unknown or not valid, or if `beside` or `tiers` contains its name."""
     for name, needed in services.items():
         if name not in (known := sorted(list_data_files("services"))):
             raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(known)}")
@@ -400,7 +400,7 @@ def _check_services(
             raise ValueError(f"{key}: found {name!r}, expected other services: the stack already needs {name!r}")
         service = read_service(name)
         if isinstance(service, StandbyService) and service.of not in {**beside, **services}:
-            raise ValueError(f"{key}: found {name!r} without {service.of!r}, expected both: {name!r} is a replica")
+            raise ValueError(f"{key}: found {name!r} without {service.of!r}, expected both: a standby needs a primary")
         if needed.dataset is not None:
             if not isinstance(service, DatabaseService):
                 expected = f"expected none, because {service.title} stores no data"
@@ -411,7 +411,7 @@ def _check_services(
         except ValueError as error:
             raise ValueError(f"{key}.{name}.settings: {error}") from None
         if name in tiers:
-            raise ValueError(f"tiers: found {name!r}, expected a name that no service has: each service is a tier, too")
+            raise ValueError(f"tiers: found {name!r}, expected a name that no service has: a service is also a tier")
 
 
 def _list_fields(services: Iterable[str]) -> frozenset[str]:

@@ -32,7 +32,7 @@ def send_request(request: Request, *, timeout_s: float, tls: Tls | None = None) 
         context = _create_tls_context(tls)
         connection = http.client.HTTPSConnection(host, url.port, timeout=timeout_s, context=context)
         if tls is not None and tls.server_name is not None:
-            # On its own, HTTPSConnection shows the server the URL's host as the name.
+            # Without this socket, HTTPSConnection would send the host of the URL as the server name.
             plain = socket.create_connection((host, connection.port), timeout_s)
             connection.sock = context.wrap_socket(plain, server_hostname=tls.server_name)
     try:
@@ -79,8 +79,8 @@ def wait_until_ready(
     tls: Tls | None = None,
 ) -> None:
     """Sends requests to `path` until a response has a status below `status_below`. Raises TargetError if the server
-    ends, requires a client certificate, or is not ready in time. `why_dead` returns the reason of the server's end;
-    None while the server runs."""
+    ends, requires a client certificate, or is not ready in time. `why_dead` returns the reason why the server
+    ended; None while the server runs."""
     started = time.monotonic()
     last = "no response"
     while True:

@@ -27,7 +27,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """Pattern of escape sequences for text styles. Maven prints these sequences even into pipes."""
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
 _RUNTIME = re.compile(r"java|node|python[\d.]*t?")
-"""Matches the names of runtimes' programs."""
+"""Matches the program names of runtimes, such as `python3.12`."""
 _VERSION_ARGUMENTS = {"go": "version"}
 _TIMEOUT_S = 20.0
 INHERITED = ("HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY")
@@ -116,7 +116,7 @@ def build_search_path() -> str:
 
 @cache
 def read_first_line(*command: str) -> str | None:
-    """Returns the first line of a command's output; None if the command is missing or hangs. Caches the result."""
+    """Returns the first line of a command's output; None if the command is missing, hangs or prints nothing. Cached."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -126,7 +126,7 @@ def read_first_line(*command: str) -> str | None:
 
 
 def detect_runtime(pid: int) -> str:
-    """Returns the version line of a process's runtime, such as `Python 3.12.3`. Empty if unknown or ended."""
+    """Returns the version line of a process's runtime (`Python 3.12.3`); empty if unknown or the process ended."""
     try:
         program = Path(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
@@ -174,7 +174,7 @@ def _is_sufficient(tool: Tool, at_least: tuple[int, ...]) -> bool:
 
 def _parse_need(need: str) -> tuple[str, tuple[int, ...]]:
     match = NEED.fullmatch(need)
-    assert match is not None, f"{need!r} passed the manifest's check"
+    assert match is not None, f"found the need {need!r}, expected a need that the manifest's check accepts"
     return match[1], _parse_version(match[2]) if match[2] else ()
 
 

@@ -1,8 +1,8 @@
-"""Reads a workload, `workloads/NAME.toml`: a request, and the conditions of a correct response. Stacks share workloads.
+"""Reads a workload, `workloads/NAME.toml`: a request, and the conditions of a correct response, for several stacks.
 
 Path and body may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`: random inputs that every check draws again. In
-`answer.json`, `{{body}}` stands for the JSON value of the request. `{{sha256 TIMES INPUT}}` stands for a digest of the
-path's random input number INPUT, from 1. `answer.rows` queries the dataset, with a `?` for each random input.
+`answer.json`, `{{body}}` is the request's JSON value. `{{sha256 TIMES INPUT}}` is SHA-256, applied TIMES times to the
+path's random input number INPUT (from 1). `answer.rows` queries the dataset, with a `?` for each random input.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ class Rows(Table):
 
     sql: str
     match: Literal["all", "one"] = "all"
-    """Correct responses. `all`: an array of all these rows, in any order. `one`: an object, one of these rows."""
+    """Form of a correct response. `all`: an array of all rows, in any order. `one`: an object with one of the rows."""
     lists: dict[str, str] = Field(default_factory=dict)
     """Additional keys of each object, each with an SQL query. The value of the key is an array of the query's rows."""
 
@@ -167,8 +167,8 @@ class Workload(DataFile):
         return list(match.groups()) if match else []
 
     def step(self, request: Request, *, path: str | None = None) -> dict[str, Any]:
-        """Returns a request as a step of a scenario, so that the generator checks every response. With several correct
-        responses, the step checks only for the name of a column in the body. `path`: see `draw`."""
+        """Returns a request as a step of a scenario, so that the generator checks every response. If several responses
+        are correct, the step only checks that the body contains the name of a column. `path`: see `draw`."""
         asked = _split_path(request)
         inputs = self.inputs(asked, path)
         check: dict[str, Any] = {"status": [self.answer.status]}

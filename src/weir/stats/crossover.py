@@ -13,7 +13,7 @@ from weir.stats.bootstrap import DRAWS, MIN_BLOCKS, bootstrap_means, percentile_
 from weir.stats.mean import Array
 
 NARROW = 0.10
-"""A crossing is precise if its interval ends at most this far from the crossing, relative to the crossing."""
+"""A crossing is precise if both ends of its interval differ from the crossing by at most this share."""
 _HALVINGS = 40
 """Number of bisections of the gap between two places. The remaining gap is 10⁻¹² of the original gap."""
 
@@ -77,9 +77,9 @@ def find_crossings(log_ratios: Sequence[Mapping[float, float]], *, draws: int = 
     """Returns every place at which ln(A/B) changes its sign, each with a bootstrap interval.
 
     PCHIP (Fritsch & Butland, SIAM J. Sci. Stat. Comput. 1984) interpolates the means over blocks along the logarithm of
-    the axis. Between two measured places the interpolation is monotone. So it crosses 0 there exactly if the two means
-    have different signs. A bootstrap interval uses the nearest crossing of each draw. If a draw has no crossing nearby,
-    −∞ or ∞ replaces the draw's crossing, depending on the draw's sign. So an interval may have an open end.
+    the axis. Between two measured places the interpolation is monotone, and crosses 0 if and only if the two means have
+    different signs. A bootstrap interval uses the nearest crossing of each draw. If a draw has no crossing nearby, −∞
+    or ∞ replaces the draw's crossing, depending on the draw's sign. So an interval may have an open end.
 
     `log_ratios` has a dict for each block, from place to ln(A/B). A block may lack places. Returns None with fewer than
     two measured places. Raises ValueError if a place is not positive, or if a value is not finite.

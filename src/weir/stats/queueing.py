@@ -117,10 +117,10 @@ def solve_closed_system(stations: Sequence[Station], users: int, think_s: float 
 
 
 def _busy_servers(before: Array, used: float, servers: int) -> Array:
-    """Returns the probabilities of 0, 1, … busy servers with one more user than in `before`. `used`: their mean."""
+    """Returns the probabilities of 0, 1, … busy servers for one more user than `before`. `used`: mean busy servers."""
     now = np.zeros(servers)
     now[1:] = used / np.arange(1, servers) * before[:-1]
     idle = 1 - (used + float(np.arange(servers - 1, 0, -1) @ now[1:])) / servers
-    # A rounding error makes this negative if all servers are always busy.
+    # If all servers are always busy, a rounding error may make `idle` negative.
     now[0] = max(idle, 0.0)
     return now

@@ -129,7 +129,7 @@ def _fit(axis: Array, means: Array) -> tuple[float, float, float]:
     scale = np.linalg.norm(columns, axis=0)
     inverse, contention, coherency = fit_nonnegative(columns / scale, np.ones(len(axis))) / scale
     if inverse <= 0:
-        # Even one user is slower than the law allows. Avoids a division by 0.
+        # The best fit has γ = ∞. This small value avoids a division by 0.
         inverse = 1e-12
     return 1 / inverse, contention / inverse, coherency / inverse
 

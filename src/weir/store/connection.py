@@ -46,7 +46,7 @@ def explained(path: Path) -> Iterator[None]:
         if any(sign in text for sign in ("malformed", "disk image", "no such table", "no such column")):
             raise of_kind(f"a damaged or truncated file ({text})", "a complete weir run file") from error
         hint = "check the permissions of the file and of its folder, and the space left on the disk"
-        raise WeirError(f"{path}: {text}", hint=hint) from error
+        raise WeirError(f"{path}: cannot read the run file: {text}", hint=hint) from error
     except (ValueError, KeyError, TypeError) as error:
         # Values that weir does not write: invalid JSON, an unknown arm, a summary that lacks keys.
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__

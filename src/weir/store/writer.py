@@ -99,7 +99,7 @@ class RunWriter(AbstractContextManager["RunWriter"]):
         self.cells = (*self.cells, *cells)
 
     def change_load(self, cell: Cell) -> None:
-        """Changes the load of a cell to that of `cell`. Another tool reports its users only at the end."""
+        """Replaces the load of a stored cell by that of `cell`. Another tool reports its users only at the end."""
         with self._transaction() as connection:
             values = dict(zip(rows.CELL.columns, rows.CELL.encode(cell), strict=True))
             connection.execute("UPDATE cell SET load = ? WHERE id = ?", (values["load"], cell.id))
@@ -134,7 +134,7 @@ class RunWriter(AbstractContextManager["RunWriter"]):
             histograms = [(trial_id, clock, data) for clock, data in result.histograms.items()]
             connection.executemany(insert_into("histogram", ("trial_id", "clock", "data")), histograms)
             if connection.execute(statement, (*rows.RESULT.encode(result), trial_id)).rowcount != 1:
-                raise ValueError(f"trial {trial_id}: found not started or already finished, expected unfinished")
+                raise ValueError(f"trial {trial_id}: found missing or already finished, expected unfinished")
         # Between trials, a disk write disturbs no measurement. After the checkpoint, the trial survives a power cut.
         with self._lock, explained_write(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()

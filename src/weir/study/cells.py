@@ -137,10 +137,10 @@ def plan_cells(
     omitted_stacks: Set[str],
     omitted_generators: Set[str],
 ) -> list[PlannedCell]:
-    """Returns the cells of the matrix, and the cells of the stack that runs twice. Paths of scenarios are relative to
-    the study file `path`; messages show `shown_path`. `stack_cpus`: default number of a stack's CPUs. Raises UsageError
-    for unknown names, contradictory keys, overrides without a matching cell, and loads that a generator does not
-    support."""
+    """Returns the cells of the matrix, and second copies of the cells of `method.aa`. Paths of scenarios are relative
+    to the study file `path`; messages show `shown_path`. `stack_cpus`: default number of a stack's CPUs. Raises
+    UsageError for unknown names, contradictory keys, overrides without a matching cell, and loads that a generator does
+    not support."""
     try:
         cells = _CellPlanner(file, path, shown_path, stack_cpus).cells()
         kept = [one for one in cells if one.stack.label not in omitted_stacks]
@@ -418,7 +418,7 @@ def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
         }
         for one in planned
     ]
-    # weir refuses to resume a run with another scenario or script. The audit reads the pipeline.
+    # Added even if all cells agree: weir resumes a run only with the same values, and the audit reads the pipeline.
     always = {"pipeline": "1", "scenario": "none", "script": "none"}
     differing = [
         key

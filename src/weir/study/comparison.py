@@ -123,7 +123,7 @@ def name_sides(sides: Sequence[Side]) -> list[Side]:
     named: list[Side] = []
     for title, side in zip(titles, sides, strict=True):
         before = sum(one.title.partition(" #")[0] == title for one in named)
-        # Findings cut a title at "(".
+        # No "(2)" here, because findings cut a title at "(".
         unique = f"{title} #{before + 1}" if titles.count(title) > 1 else title
         name = side.text
         if side.kind != "stack":

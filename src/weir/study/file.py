@@ -47,8 +47,8 @@ class Method(Table):
     """Relative half width of confidence intervals at which the run ends. Example: 0.05 is ±5 %. After each block, weir
     checks the intervals of all comparisons with the baseline. Default: the run ends after `blocks`."""
     width_of: MainMetric = "throughput_rps"
-    """Metric of `width`: its ratio to the baseline must become that precise. With fixed rates, choose a metric other
-    than throughput, because throughput equals the rate."""
+    """Metric for `width`: the interval of its ratio to the baseline must become that narrow. With fixed rates, choose
+    a metric other than throughput, because throughput equals the rate."""
     budget_s: float | None = Field(default=None, gt=0)
     """Maximum time of all trials together. The run ends before a block that would exceed this time. Builds and checks
     of stacks do not count. A resumed run uses the remaining time."""
@@ -92,7 +92,7 @@ class Method(Table):
         if self.width is None:
             if self.most_blocks is not None:
                 raise ValueError(
-                    "most_blocks: expected also width, such as width = 0.05; for a fixed number of blocks, set only blocks"
+                    "most_blocks: expected also width, such as width = 0.05; for a fixed number, set only blocks"
                 )
             return self
         if self.most_blocks is not None and self.most_blocks < self.blocks:
@@ -124,11 +124,11 @@ class Cpus(Table):
     control: CpuRequest = "auto"
     """CPUs of weir's own processes (lab, host and observer). These processes run at nice 19."""
     quota: dict[str, float] = Field(default_factory=dict)
-    """Maximum CPUs of each process with descendants. The keys are tiers. Example: `{ app = 0.5, postgres = 0.3 }`."""
+    """Maximum CPUs of a process with its descendants. Keys: tiers. Example: `{ app = 0.5, postgres = 0.3 }`."""
     quota_period_ms: float = Field(default=100, ge=1, le=1000)
     """Period of the quota. Container runtimes also use 100 ms."""
     memory: dict[str, str] = Field(default_factory=dict)
-    """Maximum memory of each process with descendants, without swap. Keys: tiers. Example: `{ app = "512 MB" }`."""
+    """Maximum memory of a process with its descendants, without swap. Keys: tiers. Example: `{ app = "512 MB" }`."""
 
     @field_validator("load", "stack", "services", "control", mode="before")
     @classmethod

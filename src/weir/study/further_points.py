@@ -29,7 +29,7 @@ def plan_cells_at(study: Study, place: float, stack_cpus: int) -> list[PlannedCe
 def select_cells(
     planned: Iterable[PlannedCell], *, workload: str, coordinates: Mapping[str, str], labels: Collection[str]
 ) -> list[PlannedCell]:
-    """Returns the cells of the stacks `labels` at a point. A cell without a coordinate matches each value of it."""
+    """Returns the cells of the stacks `labels` at a point. A cell that lacks a coordinate matches any value."""
     return [
         one
         for one in planned
@@ -40,7 +40,7 @@ def select_cells(
 
 
 def read_amount(cell: Cell) -> float:
-    """Returns the load (`place`) of a cell from `plan_cells_at`."""
+    """Returns the connections, users or rate of a cell from `plan_cells_at`."""
     if isinstance(cell.load, OpenLoad):
         assert not isinstance(cell.load.rate_rps, tuple)
         return float(cell.load.rate_rps)

@@ -22,7 +22,7 @@ class _LoadTable(Table):
 
     script: str | None = Field(
         None,
-        description="Script for the generators jmeter, k6 or locust (`matrix.generators`), and further arguments of the "
+        description="Script for the generators jmeter, k6 or locust (`matrix.generators`), and arguments of the "
         "tool. The load ends with the script, at the latest after `duration_s`. Example: 'plan.jmx -Jloops=50'.",
     )
 

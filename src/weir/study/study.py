@@ -75,8 +75,8 @@ class Study:
         return self.scale == QUICK
 
     def head_start(self, cells: Sequence[PlannedCell]) -> HeadStart | None:
-        """Returns the short trials that run first. None if all trials are short, or if the short trials have fewer than
-        two stacks. Also None without interim answers, and with a budget: a budget determines the number of blocks."""
+        """Returns the short trials that run first. None if all trials are short, or if the short trials cannot compare
+        the baseline. Also None without interim answers, and with a budget: a budget determines the number of blocks."""
         method = self.file.method
         if not self.has_interim_answers or method.budget_s is not None or method.blocks < INTERVAL_BLOCKS:
             return None
@@ -158,7 +158,7 @@ def parse_study(
 
 
 def _merge_tables(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns `base` with the keys of `override`: merges nested tables, joins lists of tables, replaces the rest."""
+    """Returns `base` with `override`: merges nested tables, joins lists of tables, and replaces other values."""
     merged = dict(base)
     for key, value in override.items():
         below = merged.get(key)

@@ -77,7 +77,7 @@ def test_requests_to_other_hosts_and_assets_and_beacons_are_left_out_and_counted
     assert list_steps(found) == ["GET /", "GET /list?q=1"]
     assert found.spec.urls == (f"{SHOP}/",)
     notes = "\n".join(found.notes)
-    assert "taken: 2 of 15 requests (GET 2)" in notes
+    assert "converted: 2 of 15 requests (GET 2)" in notes
     assert "left out 1: requests to other hosts: https://ads.example" in notes
     assert "left out 3: assets such as images, styles and scripts (--with assets includes them)" in notes
     assert "left out 1: beacons and certificate checks: POST /seen" in notes
@@ -234,7 +234,7 @@ def test_the_user_pauses_between_pages_and_not_between_parallel_requests(record:
         "page 1 / GET /1.json",
         "page 2 / GET /2",
     ]
-    assert any("pauses of the recorded user: 1" in note for note in found.notes)
+    assert any("the recorded user's pauses: 1 per round" in note for note in found.notes)
 
 
 def test_a_recording_without_pages_has_pauses_where_nothing_is_in_flight(record: Record) -> None:

@@ -56,13 +56,13 @@ def test_get_operations_with_values_are_taken_and_the_others_are_counted(describ
     assert found.scenario.requests[0].name == "listPets"
     assert found.scenario.requests[0].check.status == [200]
     notes = "\n".join(found.notes)
-    assert "taken: 2 of 9 requests (GET 2)" in notes
+    assert "converted: 2 of 9 requests (GET 2)" in notes
     assert "left out 2: operations that write: POST, PUT and PATCH (--with writes includes them)" in notes
     assert "left out 1: DELETE operations (--with deletes includes them)" in notes
     assert "left out 1: deprecated operations (--with deprecated includes them): GET /old" in notes
     assert "left out 1: OPTIONS and TRACE operations" in notes
     assert "left out 1: callbacks, which the server sends: GET /hooked" in notes
-    assert "left out 1: operations of other hosts (--host URL chooses one): https://far.example" in notes
+    assert "left out 1: operations of other hosts (--host URL chooses a host): https://far.example" in notes
     assert "GET /pets/{petId} needs petId" in notes
     assert "parameters without a value in the file: petId (1)" in notes
 

@@ -132,7 +132,7 @@ def test_a_request_that_needs_a_value_of_a_script_is_left_out_with_those_behind_
     assert list_steps(found) == ["GET /1"]
     assert any(
         note.startswith(
-            "left out 2: requests, 'Second' and all later ones, because only scripts set {{sign}} of 'First'"
+            "left out 2: requests, 'Second' and all later ones, because only scripts set {{sign}} (script of 'First')"
         )
         for note in found.notes
     )
@@ -224,7 +224,7 @@ def test_disabled_headers_other_hosts_and_deletes_are_left_out(collect: Collect)
     assert found.scenario is not None
     assert found.scenario.steps[0].headers == {"A": "1"}
     notes = "\n".join(found.notes)
-    assert "left out 1: requests to other hosts (--host chooses another): http://other" in notes
+    assert "left out 1: requests to other hosts (--host chooses another host): http://other" in notes
     assert "left out 1: DELETE requests (--with deletes includes them): c" in notes
     assert "left out 1: requests with hawk authentication, which weir cannot make: d" in notes
     assert list_steps(collect(*items, words=("--host", "other"))) == ["GET /"]

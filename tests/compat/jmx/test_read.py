@@ -300,7 +300,7 @@ def test_a_bill_counts_all_complaints_and_begins_with_the_most_frequent(read: Re
         "HTTPSamplerProxy 1, first at line 10 ('more'): found an MD5 hash instead of the response (HTTPSampler.md5), "
         "expected none",
         f"AuthManager 1, first at line 13 ('Passwords'): {unsupported}",
-        "-Jthreads 1, first at line 14 ('Users'): this property is not set, and JMeter takes '1': add -Jthreads=...",
+        "-Jthreads 1, first at line 14 ('Users'): this property is not set, and JMeter uses '1': add -Jthreads=...",
         "__time 1, first at line 14 ('time'): the engine's templates have no placeholder for this function "
         "with these arguments",
     ]

@@ -1,4 +1,4 @@
-"""Another tool's load as a weir load."""
+"""Defines the result of a conversion, and a parser for command lines of the converted tools."""
 
 import argparse
 from collections.abc import Mapping, Sequence

@@ -98,7 +98,7 @@ class Draft:
     """One request before it becomes a step."""
 
     where: str
-    """The request's place in the source, for messages."""
+    """The name of the request in messages, such as `request 3 GET /cart`."""
     method: str
     origin: str
     """The scheme, host and port, such as `https://shop.example`."""
@@ -157,7 +157,7 @@ class Secrets:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        """A dict from value to name of the environment variable."""
+        """A dict from each secret value to the name of its environment variable."""
         self._places: dict[str, dict[str, None]] = {}
         """A dict from each name of an environment variable to the places that use the variable."""
 
@@ -178,8 +178,8 @@ class Secrets:
         return f"{{{{env {variable}}}}}"
 
     def clean(self, text: str, where: str | None) -> str:
-        """Replaces each known secret, and each value that looks like a secret, anywhere in a text. `where`: the text's
-        place in the scenario, or None for a comment."""
+        """Replaces each known secret, and each value that looks like a secret, anywhere in a text. `where`: the
+        request that contains the text. None: the text is a comment, and contains `...` in place of secrets."""
 
         def write(name: str, value: str) -> str:
             return "..." if where is None else self.hide(name, value, where)
@@ -207,7 +207,7 @@ Choose = Callable[[Field], str | None]
 
 def rewrite(draft: Draft, choose: Choose) -> Draft:
     """Returns the draft with the placeholders that `choose` returns. Fields are parts of the path, the query, the
-    headers, and of a form or JSON body."""
+    headers and the body."""
     path, mark, query = draft.target.partition("?")
     segments = [choose(Field("path", "", unquote_plus(one.replace("+", "%2B")))) or one for one in path.split("/")]
     target = "/".join(segments) + (f"?{_rewrite_pairs(query, 'query', choose)}" if mark else "")
@@ -277,7 +277,7 @@ def _rewrite_json(text: str, choose: Choose) -> str | None:
 
 def hide_secrets(draft: Draft, secrets: Secrets, notes: Notes, choose: Choose = lambda _: None) -> Draft:
     """Returns the draft without secrets, and without the headers that weir or the connection sets. `choose` may return
-    a better placeholder than an environment variable. Counts cookies in `notes`."""
+    a better placeholder than an environment variable. Counts left-out cookies in `notes`."""
     kept = []
     for name, value in draft.headers:
         if name.lower() == "cookie":
@@ -310,8 +310,8 @@ def is_host(origin: str, wanted: str) -> bool:
 
 
 def choose_origin(origins: Sequence[str], wanted: str | None, usual: str | None, source: str) -> str:
-    """Chooses the origin to convert: `wanted`, the value of --host, or `usual` if `wanted` is None. `origins`: one for
-    each request of `source`. Raises UsageError if no request goes to `wanted`."""
+    """Chooses the origin to convert: `wanted`, the value of --host, or `usual` if `wanted` is None. `origins`: the
+    origin of each request in `source`. Raises UsageError if no request goes to `wanted`."""
     counts = Counter(origins).most_common()
     if wanted is None:
         return usual or counts[0][0]
@@ -364,7 +364,7 @@ def build_conversion(
     origin = f"{drafts[0].origin}/"
     methods = ", ".join(f"{method} {count}" for method, count in Counter(one.method for one in steps).items())
     lines = [secrets.clean(line, None) for line in [*notes.lines(), *secrets.lines()]]
-    lines = [f"host: {origin}", f"taken: {len(steps)} of {total} requests ({methods})", *lines]
+    lines = [f"host: {origin}", f"converted: {len(steps)} of {total} requests ({methods})", *lines]
     content = {key: steps, "feeders": dict(feeders or {}), "capture_bytes": capture_bytes}
     scenario = Scenario.model_validate(content)
     spec = LoadSpec(urls=(origin,), duration_s=_DURATION_S)

@@ -40,7 +40,7 @@ _LONGEST_PAUSE_S = 3600.0
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
-    """Returns the requests of a recording to one host as the steps of a scenario."""
+    """Returns a recording's requests to one host, as the steps of a scenario."""
     parser = ArgumentParser(tool, _USAGE)
     parser.add_argument("file")
     parser.add_argument("--host")
@@ -53,7 +53,7 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
     origins = [split_url(entry.request.url)[0] for entry in entries]
     origin = choose_origin(origins, given.host, split_url(first.request.url)[0], given.file)
     if given.host is None and len(set(origins)) > 1:
-        notes.other.append("the host is that of the first page; --host chooses another")
+        notes.other.append("weir converts only requests to the host of the first page; --host chooses another host")
     pages = list(dict.fromkeys(entry.page for entry in entries))
     taken: list[tuple[Draft, Entry]] = []
     for number, entry in enumerate(entries, 1):
@@ -74,7 +74,7 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
 
 
 def _find_reason(entry: Entry, origin: str, kinds: Sequence[str]) -> tuple[str, str] | None:
-    """Returns a reason (a plural) to leave a request out, and the text for the note; None to take the request."""
+    """Returns the reason to leave a request out (a plural), and an example for the note; None to keep the request."""
     request, status, url = entry.request, entry.response.status, parse_url(entry.request.url)
     answer_type = (entry.response.content.mime_type or "").lower()
     names = {header.name.lower(): header.value or "" for header in request.headers}
@@ -169,7 +169,7 @@ def _add_pauses(taken: Sequence[tuple[Draft, Entry]], entries: Sequence[Entry], 
             draft.think_s = round(min(found, _LONGEST_PAUSE_S), 3)
             pauses.append(draft.think_s)
     if pauses:
-        notes.other.append(f"pauses of the recorded user: {len(pauses)}, together {sum(pauses):.4g} s in a round")
+        notes.other.append(f"the recorded user's pauses: {len(pauses)} per round, {sum(pauses):.4g} s in total")
 
 
 def _replace_values(taken: Sequence[tuple[Draft, Entry]], secrets: Secrets, notes: Notes) -> tuple[list[Draft], int]:

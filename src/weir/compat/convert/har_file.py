@@ -1,4 +1,4 @@
-"""Reads HAR files (HTTP Archive 1.2) of Chrome, Firefox, Safari and mitmproxy. The types have only what weir uses."""
+"""Reads HAR files (HTTP Archive 1.2) of Chrome, Firefox, Safari and mitmproxy. The types have only the used fields."""
 
 import base64
 import binascii
@@ -107,6 +107,6 @@ def read_har(path: Path) -> list[Entry]:
         entries = validate(_File, content, path=path).log.entries
     except UsageError as error:
         lines = error.message.splitlines()
-        more = [f"and {len(lines) - _MAX_ERRORS} problems more"] if len(lines) > _MAX_ERRORS else []
+        more = [f"and {len(lines) - _MAX_ERRORS} more problems"] if len(lines) > _MAX_ERRORS else []
         raise UsageError("\n".join([*lines[:_MAX_ERRORS], *more])) from None
     return sorted(entries, key=lambda entry: entry.begins_s)

@@ -1,4 +1,4 @@
-"""Finds values of a request in earlier responses of a recording, such as tokens against forgery and numbers of orders."""
+"""Finds values of a request in earlier responses of a recording, such as CSRF tokens and order numbers."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _CONTEXT = 40
 _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 """The special characters in Rust's regular expressions."""
 _ID = re.compile(r"(?=[^a-zA-Z]*\d)(?!(?:19|20)\d\d$)\d{4,18}|(?=.*\d)(?=.*[a-zA-Z])[\w-]{8,}", re.ASCII)
-"""Matches a number of four or more digits that is no year, and a word of eight or more letters and digits."""
+"""Matches a number of four or more digits that is no year, or a word of eight or more letters and digits."""
 _WORD = re.compile(r"[\w-]+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _RESERVED = ("int", "word", "csv", "json", "seq", "uuid", "env")
@@ -52,7 +52,7 @@ class RecordedResponse:
         return all(word in self.words for word in words) if words else value in self.text
 
     def find(self, value: str) -> Extract | None:
-        """Returns the place of a value in this response. None: the value is missing or weir cannot extract it."""
+        """Returns the location of a value in this response. None: the value is missing or weir cannot extract it."""
         if value in self.pointers:
             return JsonPointer(self.pointers[value])
         if value in self.headers and self.headers[value].lower() != "set-cookie":

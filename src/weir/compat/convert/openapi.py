@@ -109,7 +109,7 @@ class _Reader:
                 elif self._find_base(operation, item) is None:
                     servers = operation.get("servers") or item.get("servers")
                     origin = split_url(urljoin(self._url, self._read_server(servers)))[0]
-                    self.notes.leave_out("operations of other hosts (--host URL chooses one)", origin)
+                    self.notes.leave_out("operations of other hosts (--host URL chooses a host)", origin)
                 elif draft := self._read_operation(path, method, item, operation, name):
                     yield draft
 

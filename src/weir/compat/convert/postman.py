@@ -44,7 +44,7 @@ _LANGUAGES = {"json": "application/json", "xml": "application/xml", "html": "tex
 
 
 class _Refused(Exception):  # noqa: N818 - a request that weir leaves out is no error
-    """Raised for a request that a scenario cannot express. The message is the reason, as a plural."""
+    """Raised for a request that a scenario cannot express. The message is a plural: "requests without a URL"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +140,10 @@ class _Reader:
             if is_taken:
                 drafts.append(draft)
             else:
-                self.notes.leave_out("requests to other hosts (--host chooses another)", draft.origin)
+                self.notes.leave_out("requests to other hosts (--host chooses another host)", draft.origin)
             self._note_scripts(place.item, place.name, draft if is_taken else None)
         if stopped:
-            needed = [f"{{{{{variable}}}}} of {name!r}" for variable, name in self._scope.needed.items()]
+            needed = [f"{{{{{variable}}}}} (script of {name!r})" for variable, name in self._scope.needed.items()]
             reason = f"requests, {stopped[0]!r} and all later ones, because only scripts set {', '.join(needed)}"
             for _ in stopped:
                 self.notes.leave_out(f"{reason} (--var NAME=VALUE gives a value)")
@@ -163,7 +163,7 @@ class _Reader:
                 yield _Place(name, one, one.request.auth or auth, variables)
 
     def _note_scripts(self, item: Item, name: str, draft: Draft | None) -> None:
-        """Adds the variables that scripts set to the scope, and the extractions to the draft."""
+        """Adds to the scope the variables that scripts set, and adds extractions to the draft."""
         scope = self._scope
         for event in item.event:
             script = read_script(event.text)
@@ -291,7 +291,7 @@ class _Reader:
                 raise _Refused(f"requests with {kind} authentication, which weir cannot make")
 
     def _hide(self, name: str, value: Any, place: _Place) -> str:
-        """Returns a placeholder for a secret of an authentication. A variable stays unchanged."""
+        """Returns a placeholder for the secret in `value`. A value that consists only of variables stays unchanged."""
         text = self._fill(value, place)
         return (
             text if text and not _VARIABLE.sub("", text).strip() else self.secrets.hide(name, text or None, place.name)
@@ -305,7 +305,7 @@ class _Reader:
         scope = self._scope
         if name in _DYNAMIC or name.startswith("$random"):
             if name not in ("$guid", "$randomUUID", "$randomInt"):
-                self.notes.leave_out("generated values, with a random value in their place", name)
+                self.notes.leave_out("generated values, which weir replaces by other values", name)
             return _DYNAMIC.get(name, "{{word 8}}")
         if name in scope.extracted:
             return scope.extracted[name]

@@ -1,4 +1,4 @@
-"""Reads Postman collections of version 2. The types have only what weir uses."""
+"""Reads Postman collections of version 2. The types have only the fields that weir uses."""
 
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -168,7 +168,7 @@ def read_collection(path: Path) -> Item:
     content = read_json(path, "a Postman collection")
     content = content.get("collection", content)
     if not isinstance(content, dict) or not isinstance(content.get("item"), list):
-        problem = f"{path}: found no list item, expected a Postman collection of version 2.1"
+        problem = f"{path}: found no list with the key 'item', expected a Postman collection of version 2.1"
         raise UsageError(problem, hint="export the collection from Postman again, as Collection v2.1")
     return validate(Item, content, path=path)
 
@@ -177,5 +177,5 @@ def read_environment(path: Path) -> list[Pair]:
     """Returns the active variables of an environment file."""
     content = read_json(path, "a Postman environment")
     if not isinstance(content.get("values"), list):
-        raise UsageError(f"-e: {path}: found no list values, expected a Postman environment")
+        raise UsageError(f"-e: {path}: found no list with the key 'values', expected a Postman environment")
     return [one for one in validate(_Environment, content, path=path).values if one.is_used]

@@ -1,7 +1,7 @@
 """Reads the scripts of a Postman collection without running them.
 
 A script may set a variable to a part of the response, as in `pm.environment.set("token", pm.response.json().token)`, or
-to a constant. Both are read. A variable with any other value is known only to the script.
+to a constant. weir reads both. For any other variable, only the script knows the value.
 """
 
 import re

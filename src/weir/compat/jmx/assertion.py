@@ -22,7 +22,7 @@ _COMMON: Final = re.compile(
     )*""",
     re.VERBOSE,
 )
-"""The regular expressions that have the same meaning for JMeter and for the engine."""
+"""Matches regular expressions that have the same meaning for JMeter and for the engine."""
 _HOLDS: Final[dict[Comparison, Callable[[str, str], object]]] = {
     "substring": lambda text, status: text in status,
     "equals": lambda text, status: text == status,

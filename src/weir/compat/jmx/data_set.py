@@ -36,7 +36,7 @@ def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collectio
             if not rows:
                 problem = f"{filename}: found no rows, expected at least one row"
             elif any(len(row) < len(names) or row == [""] for row in rows):
-                # For a short row, JMeter keeps values of the previous row, or takes <EOF>.
+                # For a short row, JMeter reuses values of the previous row, or uses <EOF>.
                 problem = f"{filename}: found a row with fewer than {len(names)} values, or an empty line"
     if problem:
         scope.report(element, problem)

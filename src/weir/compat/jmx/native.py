@@ -25,7 +25,7 @@ _EDGE_POINTS = 8
 _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 """The special characters in Rust's regular expressions."""
 _DOLLAR = re.compile(r"\\.|\[(?:\\.|[^\]])*\]|(\$)", re.DOTALL)
-"""Matches an unescaped $ outside a class, as group 1."""
+"""Matches an unescaped $ outside a character class, as group 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,8 +173,8 @@ def _split_target(element: Element, scope: Scope, path: Text, setting: Callable[
 
 
 def _normalize(element: Element, scope: Scope, target: Text) -> Text:
-    """Returns path and query without fragment and without empty segments. Reports values if the engine would send other
-    bytes than JMeter, and characters if JMeter would send nothing."""
+    """Returns path and query without fragment and without empty segments. Reports values that the engine would send
+    in other bytes than JMeter. Reports characters with which JMeter sends no request."""
     placeholders = {chr(_MARKS[at]): piece for at, piece in enumerate(target) if isinstance(piece, Placeholder)}
     text = "".join(piece if isinstance(piece, str) else chr(_MARKS[at]) for at, piece in enumerate(target))
     text, _, _ = unicodedata.normalize("NFC", text).partition("#")

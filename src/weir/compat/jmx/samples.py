@@ -70,7 +70,7 @@ def collect_samples(logs: Sequence[GroupLog]) -> Samples:
 
 def judge_redirects(native: "NativeLoad", end: LoadEnd, log: NDArray[Any] | None) -> LoadEnd:
     """Returns the end of a thread group's load. The verdict is suspect if JMeter would have followed redirects. `log`:
-    the request log; None unless `mixes_redirects` holds for the group."""
+    the request log. The log may be None only if the group's `mixes_redirects` is false."""
     follows = np.array([sampler.follows_redirects for sampler in native.group.samplers])
     if log is not None:
         step = _fill_steps(log["user"], log["step"], len(follows))

@@ -26,7 +26,7 @@ def is_scoped(element: Element) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The scope at one place in a test plan."""
+    """The scope at one position in a test plan."""
 
     add_complaint: Report
     properties: Mapping[str, str]
@@ -69,7 +69,7 @@ class Scope:
         return write_original(found)
 
     def setting(self, element: Element, name: str, default: str = "", *, holder: Element | None = None) -> str:
-        """Returns a stripped property of `holder` (default: `element`). Reports values that change under load."""
+        """Returns a stripped property of `holder` (default: `element`). Reports values that the load changes."""
         return self.resolve_fixed(element, (holder or element).value(name, default)).strip()
 
     def number(self, element: Element, name: str, default: str, *, holder: Element | None = None) -> int:
@@ -97,7 +97,7 @@ class Scope:
             case "__P" | "__property", [key, *_]:
                 taken = "1" if name == "__P" else key
                 self.report(
-                    element, f"this property is not set, and JMeter takes {taken!r}: add -J{key}=...", f"-J{key}"
+                    element, f"this property is not set, and JMeter uses {taken!r}: add -J{key}=...", f"-J{key}"
                 )
                 return written
             case "__V", [key]:

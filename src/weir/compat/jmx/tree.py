@@ -63,7 +63,7 @@ class Element:
             yield from below.walk()
 
     def has_text(self, pattern: re.Pattern[str]) -> bool:
-        """Returns whether `pattern` matches the text of a property, or a part of it, at any level."""
+        """Returns whether `pattern` matches any part of a property's text, at any level."""
         return any(pattern.search(child.text) or child.has_text(pattern) for child in self.children)
 
 

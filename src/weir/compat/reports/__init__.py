@@ -42,7 +42,7 @@ class ReportError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """A report in a file. `values`: its unfinished values, if a later report of the file may add figures; else None."""
+    """A report in a file. `values`: the figures of a text report, to recognise an interim report; else None."""
 
     line: int
     format: object
@@ -53,8 +53,8 @@ class _Report:
 def read_report(text: str, name: str) -> list[ReportedResult] | None:
     """Returns the results in all reports of a file, in their order; None without a report by a known tool.
 
-    With several reports, the name of a result is `name` and the line in which its report begins. Raises ReportError: a
-    figure in a known tool's report is missing or is not a number.
+    With several reports, the name of a result is `name` and the line in which its report begins. Raises ReportError
+    if a figure in a known tool's report is missing or is not a number.
     """
     lines = text.splitlines()
     reports = sorted(_read_all(lines, name), key=lambda report: report.line)
@@ -100,7 +100,7 @@ def _is_interim(report: _Report, later: _Report) -> bool:
 
 
 def _read_all(lines: list[str], name: str) -> Iterator[_Report]:
-    """Yields the reports of all formats. Blanks the lines of tables and JSON objects before the formats of text."""
+    """Yields the reports of all formats. Empties lines of tables, XML and JSON before the search for text reports."""
     yield from _read_tables(lines, name)
     yield from _read_xml(lines, name)
     yield from _read_objects(lines, name)
@@ -112,7 +112,7 @@ def _read_all(lines: list[str], name: str) -> Iterator[_Report]:
 
 
 def _guard(title: str, first: int, read: Callable[[], _T]) -> _T:
-    """Calls `read`. Raises ReportError, with the title and the line of the report, for each error in the report."""
+    """Calls `read`. Raises ReportError, with the title and the line of the report, for an error in the report."""
     try:
         return read()
     except ValueError as error:

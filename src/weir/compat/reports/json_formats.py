@@ -41,7 +41,7 @@ class JsonFormat:
         return all(f'"{key}"' in text for path in self.marks for key in path.split("/"))
 
     def read(self, report: Any) -> Values:
-        """Returns the values in a report. Raises ValueError: a key is missing, or a value is no number."""
+        """Returns the values in a report. Raises ValueError if a key is missing, or a value is no number."""
         values: Values = dict(self.fixed)
         paths = {**{name: (path, 0.0) for name, path in self.counts.items()}, **self.figures}
         for name, (path, unit) in paths.items():
@@ -119,7 +119,7 @@ OHA_JSON = JsonFormat(
 
 
 def _finish_k6(values: Values, report: Any) -> Values:
-    """Takes the maximum number of virtual users as the users. Not all of them wait for a response."""
+    """Sets `users` to the maximum number of virtual users: an upper bound, because some of them may be idle."""
     # Only the data of `handleSummary` has the values in an object `values`. k6 leaves out metrics without a sample.
     metrics = {name: metric.get("values", metric) for name, metric in report["metrics"].items()}
     times, requests = metrics.get("http_req_duration", {}), metrics.get("http_reqs", {"rate": 0, "count": 0})
@@ -215,7 +215,7 @@ BOMBARDIER_JSON = JsonFormat(
 
 
 def _finish_autocannon(values: Values, report: Any) -> Values:
-    """Accounts for rounding: autocannon rounds times down to whole milliseconds. `requests` has means of samples."""
+    """Accounts for rounding: autocannon rounds times down to whole milliseconds. Its rates are means of samples."""
     steps = ((key[1:].replace("_", "."), at) for key, at in report["latency"].items() if key[1:2].isdigit())
     quantiles = _quantiles(((float(percent), at) for percent, at in steps), MS)
     codes = {code: int(one["count"]) for code, one in report.get("statusCodeStats", {}).items()}
@@ -244,7 +244,7 @@ AUTOCANNON_JSON = JsonFormat(
 
 
 def _finish_fortio(values: Values, report: Any) -> Values:
-    """Widens the percentiles: each is exact only within its class of the histogram."""
+    """Widens the percentiles: each percentile may lie anywhere in its class of the histogram."""
     classes = [(one["Percent"], one["Start"], one["End"]) for one in find(report, "DurationHistogram/Data") or ()]
     quantiles = {}
     for step in find(report, "DurationHistogram/Percentiles") or ():
@@ -285,7 +285,7 @@ SIEGE_JSON = JsonFormat(
         "max_s": ("longest_transaction", 1.0),
     },
     required=("requests", "duration_s", "throughput_rps", "mean_s"),
-    # siege measures and prints hundredths.
+    # siege measures and prints hundredths of a second.
     finish=lambda values, _: {
         name: widen(value, 0.01) if isinstance(value, Figure) else value for name, value in values.items()
     },

@@ -258,7 +258,7 @@ TABLE_FORMATS = (
     ),
 )
 _HINTS = ("timeStamp", "# Samples", "Request Count")
-"""Texts in the headers of the tables: each header has one of them."""
+"""Texts in the headers of the tables: each header has one of these texts."""
 
 
 def find_table(line: str) -> tuple[TableFormat, list[str], str] | None:

@@ -2,7 +2,7 @@
 
 A template is a printed line with placeholders: `Requests/sec: {throughput_rps:number}`. A placeholder has the name of a
 figure and the kind of its value (`values.READERS`; default `count`); `_` matches a value that weir ignores. A space
-matches any white space, `…` matches a leader of dots, and the text after the template does not matter.
+matches any white space, and `…` matches a row of dots. A template matches only the beginning of a line.
 """
 
 import re
@@ -161,7 +161,7 @@ class Block:
 
 
 def find_blocks(lines: Sequence[str], formats: Sequence[TextFormat]) -> list[Block]:
-    """Returns the reports in cleaned lines, in order."""
+    """Returns the reports in `lines`, in order. `lines` are results of `clean_line`."""
     starts = sorted({start for format_ in formats for start in format_.starts}, key=len, reverse=True)
     any_start = re.compile("|".join(re.sub(r"\?P<\w+>", "?:", compile_template(one).pattern) for one in starts), re.I)
     candidates = [number for number, line in enumerate(lines) if any_start.match(line)]

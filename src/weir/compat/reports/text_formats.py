@@ -26,7 +26,7 @@ def widen_times(values: Values, rounding: float) -> Values:
 
 
 def divide(count: float, duration_s: Figure, uncertain: float = 0.0) -> Figure | None:
-    """Returns a rate. The lowest possible rate has `uncertain` fewer requests and the longest possible time."""
+    """Returns `count` ÷ `duration_s` with its rounding. `uncertain`: `count` may be too high by this number."""
     if duration_s.low <= 0:
         return None
     low, high = (count - uncertain) / duration_s.high, count / duration_s.low
@@ -439,7 +439,7 @@ DRILL = TextFormat(
 
 
 def _join_percentiles(lines: Sequence[str]) -> list[str]:
-    """Returns lines with plow's percentiles behind their names, in one line."""
+    """Returns the lines. Appends plow's row of percentile values to the row of percentile names."""
     return [f"{line} = {after}" if line.startswith("P50 ") else line for line, after in pairwise([*lines, ""])]
 
 

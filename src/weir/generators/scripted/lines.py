@@ -1,5 +1,5 @@
-"""Types of the records about a tool's load. A process of Locust sends these records as JSON, and requests as arrays. For
-JMeter and k6, weir makes these records from tables. Times come from CLOCK_MONOTONIC, a clock that all processes share."""
+"""Types of the records about a tool's load. A process of Locust sends these records as JSON, and requests as arrays.
+For JMeter and k6, weir makes the records from tables. All processes share the clock of the times, CLOCK_MONOTONIC."""
 
 from typing import Annotated, Literal, NamedTuple
 
@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 REQUEST = np.dtype(
     [("end_ns", "i8"), ("outcome", "i8"), ("response_time_ms", "f8"), ("lag_ns", "i8"), ("received_bytes", "f8")]
 )
-"""A request. `outcome` is the request's place in the list of the process's outcomes. `response_time_ms` comes from the
-tool. NaN: the tool reports no response time."""
+"""A request. `outcome` is the index of the request's outcome in the process's list of outcomes. The tool measures
+`response_time_ms`. NaN: the tool reports no response time."""
 
 
 class Outcome(NamedTuple):
@@ -24,7 +24,7 @@ class Outcome(NamedTuple):
     has_start: bool = True
     """Whether `News.begun` has the start of the request."""
     is_part: bool = False
-    """Whether the sample is no further request: a transaction, or the part of a request such as a redirect."""
+    """Whether the sample is not a separate request: it is a transaction, or a part of a request, such as a redirect."""
 
 
 class _Line(BaseModel):
@@ -67,8 +67,8 @@ class News(_Line):
     begun: bytes
     """An array of the start times of requests, in nanoseconds (64 bits)."""
     in_flight: int | None = None
-    """None: the tool does not report starts and requests in flight. weir then computes starts from ends, and counts
-    requests that have begun and not ended."""
+    """Number of requests in flight. None: the tool reports neither this number nor the starts of requests. weir then
+    computes each start from the end, and counts the requests that have begun and not ended."""
     unanswered: int = 0
     """Total number of requests that the tool stopped before the response."""
     unsent: int = 0
@@ -98,7 +98,7 @@ class Restarted(_Line):
 
 
 class Claims(_Line):
-    """The tool's own figures at the end of a test, in milliseconds."""
+    """The tool's own figures at the end of a test."""
 
     record: Literal["claims"] = "claims"
     requests: int

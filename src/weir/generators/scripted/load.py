@@ -109,8 +109,8 @@ def build_plan(started: Started) -> LoadPlan:
 
 
 class ScriptedLoad(LoadHandle):
-    """A running load of a tool with the script `plan.script`, on the CPUs `plan.cpus`. The load ends with the script, or
-    after `plan.duration_s`. The tool's output is in `folder`. Raises UsageError if the tool or a plugin is missing."""
+    """A running load of a tool with the script `plan.script`, on the CPUs `plan.cpus`. The load ends with the script,
+    or after `plan.duration_s`. The tool writes to `folder`. Raises UsageError if the tool or a plugin is missing."""
 
     def __init__(self, tool: str, plan: LoadPlan, observer: LoadObserver | None = None, *, folder: Path) -> None:
         self._plan, self._log = plan, folder.resolve() / "output.txt"

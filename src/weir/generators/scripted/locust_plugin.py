@@ -1,7 +1,7 @@
 """Runs inside Locust: records requests from Locust's events and sends them to weir.
 
-`python plugin.py SOCKET ARGUMENT…` runs Locust as `python -m locust ARGUMENT…` does. Each process of Locust connects to
-the Unix socket SOCKET and sends ten records a second. `weir.generators.scripted.lines` has the types of the records.
+`python locust_plugin.py SOCKET ARGUMENT…` runs Locust like `python -m locust ARGUMENT…`. Each Locust process connects
+to the Unix socket SOCKET and sends ten records a second. `weir.generators.scripted.lines` has the types of the records.
 
 The listener, `watch` and `time_pauses` run for each request, and take CPU time from the load. Their costs in
 instructions are in decision 0023.
@@ -58,7 +58,7 @@ class Recorder:
         self._begun: list[int] = []
         self._new_outcomes: list[tuple[Any, ...]] = []
         self._outcomes: dict[tuple[Any, ...], int] = {}
-        """The number of each outcome."""
+        """A dict from each outcome to its index."""
         self._in_flight: set[int] = set()
         """The start times of requests. Requests of one process start one after another."""
         self._unanswered = 0

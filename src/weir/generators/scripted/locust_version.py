@@ -23,8 +23,8 @@ _ANSWER_S = 60
 
 
 def find_python(python: str | None) -> str:
-    """Returns the Python that runs Locust: `python` (from `--python`), or weir's own. Raises UsageError: `python` is
-    not Python, or Locust is missing, or the version of Locust is outside `RANGE`."""
+    """Returns the Python that runs Locust: `python` (from `--python`), or weir's own. Raises UsageError if
+    `python` is not Python, Locust is missing, or the version of Locust is outside `RANGE`."""
     version = _own_version() if python is None else _version_in(python)
     place = "weir's environment" if python is None else f"--python: {python}"
     hint = install_command("locust") if python is None else f"{python} -m pip install 'locust{RANGE}'"

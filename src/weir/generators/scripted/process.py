@@ -57,7 +57,7 @@ class NoSource:
 
 
 class ToolProcess(contextlib.AbstractContextManager["ToolProcess"]):
-    """A running tool. The context manager ends the tool at its exit.
+    """A running tool. At the end of the `with` block, the context manager ends the tool.
 
     `output`: a file for the output of the tool. None: the tool runs in the foreground, has weir's own streams, and
     receives the signals that weir receives. With a file, only `stop` interrupts the tool.

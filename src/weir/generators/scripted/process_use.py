@@ -15,7 +15,7 @@ class ProcessUse:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._readings: list[tuple[int, float]] = []
-        """Times by CLOCK_MONOTONIC, and the CPU time until then in seconds."""
+        """Pairs: a time of CLOCK_MONOTONIC in nanoseconds, and the CPU time until then in seconds."""
         self.peak_rss_bytes = 0
 
     def read(self, now_ns: int) -> None:

@@ -92,9 +92,9 @@ class Recording:
         self.total = Tally()
         """All requests of the complete intervals."""
         self.service, self.lag = Hdr(), Hdr()
-        """Histograms of the other clocks. Empty if the tool measures no lag: then both clocks are the same."""
+        """Histograms of service time and schedule lag. Empty without lag: then service time equals response time."""
         self.foreign = 0
-        """Number of requests whose start weir knows only from their end: requests of other clients than Locust's own."""
+        """Number of requests of clients other than Locust's own. weir computes their starts from their ends."""
         self.claims: Claims | None = None
         """The tool's own figures."""
         self.start_ns = 0
@@ -128,7 +128,7 @@ class Recording:
         return max(end_ns - self.start_ns, 1_000_000) / 1e9
 
     def take(self, number: int, line: Line | None) -> Iterator[Interval]:
-        """Adds a line of a process. None: the connection is closed. Yields the intervals that are complete now."""
+        """Adds a record of a process; None after the process has ended. Yields the intervals that are complete now."""
         process = self.processes.setdefault(number, Process())
         match line:
             case Started():
@@ -159,7 +159,7 @@ class Recording:
             yield self._close(end_ns)
 
     def _count(self, process: Process, news: News) -> None:
-        """Adds the requests of a report. A loop over thousands of requests would take CPU time from the tool."""
+        """Adds the requests of a report. Uses arrays: a loop over all requests would take CPU time from the tool."""
         rows = np.frombuffer(news.requests, REQUEST)
         numbers, places = np.unique(rows["outcome"], return_inverse=True)
         outcomes = [process.outcomes[number] for number in numbers.tolist()]
@@ -195,7 +195,7 @@ class Recording:
             _add_times([tally.response for tally in tallies], of[times], response_ns[times])
 
     def _find_intervals(self, at_ns: Integers) -> Integers:
-        """Returns the index of the interval with each time; of the first incomplete interval if a time is too early."""
+        """Returns the index of the interval of each time. A time before the first incomplete interval counts in it."""
         return np.maximum((at_ns - self.start_ns) // self._interval_ns, self._closed)
 
     def _complete(self) -> Iterator[Interval]:
@@ -238,7 +238,7 @@ class Recording:
 
 
 def _add_times(histograms: Sequence[Hdr], of: Integers, times_ns: Integers) -> None:
-    """Adds each time to a histogram. `of`: the place of each time's histogram in `histograms`."""
+    """Adds each time to a histogram. `of`: for each time, the index of its histogram in `histograms`."""
     for pair, often in _count_values(of * BUCKETS + buckets_of(times_ns)):
         counts, bucket = histograms[pair // BUCKETS].counts, pair % BUCKETS
         counts[bucket] = counts.get(bucket, 0) + often

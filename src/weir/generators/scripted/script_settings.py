@@ -1,4 +1,4 @@
-"""Finds the settings of a user's script that decide how weir runs and judges its load: pauses, and the length in k6."""
+"""Finds the settings of a user's script that decide how weir runs and judges its load: pauses, and k6's load length."""
 
 import json
 import os

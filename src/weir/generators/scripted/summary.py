@@ -14,7 +14,7 @@ from weir.model.verdict import Reason, TrialVerdict
 LAG_LIMIT = 0.1
 """Limit for the p99 of the schedule lag, as a share of the median response time. The engine has the same limit."""
 PAUSE_LIMIT = 0.01
-"""Limit for the share of the time in which a garbage collection stops the tool. Above, the p99 contains the pauses."""
+"""Limit for the share of time in which garbage collections stop the tool. Above it, the p99 contains the pauses."""
 LEAST_JUDGED_S = 1.0
 """Minimum length of a load whose CPU time weir judges. The kernel counts CPU time in hundredths of a second."""
 MOST_STEPS = 200
@@ -105,7 +105,7 @@ def _judge(
     recording: Recording, started: Started, busy: float, times: dict[str, Quantiles], pauses_s: float
 ) -> Verdict:
     reasons, tally, tool = [], recording.total, started.version.partition(" ")[0]
-    more_cpu = "give it more CPUs, or use fewer users"
+    more_cpu = f"give {tool} more CPUs, or use fewer users"
     if tool == "Locust":
         more_cpu = "use more --processes, fewer users, FastHttpUser, or weir convert"
     lost = sum(process.is_lost for process in recording.processes.values())
@@ -129,7 +129,7 @@ def _judge(
     if pauses_s > PAUSE_LIMIT * recording.duration_s:
         fact = f"garbage collections stopped {tool} for {pauses_s / recording.duration_s:.1%} of the time"
         cause = "the slowest response times include these pauses"
-        reasons.append(Reason("gc", "suspect", fact, f"limit {PAUSE_LIMIT:.0%}", cause, "give it more memory (HEAP)"))
+        reasons.append(Reason("gc", "suspect", fact, f"limit {PAUSE_LIMIT:.0%}", cause, "set more memory with HEAP"))
     lag_us, median_us = times.get("schedule_lag_us", Quantiles()).p99, times["response_time_us"].p50
     if lag_us is not None and median_us is not None and lag_us > LAG_LIMIT * median_us:
         fact = f"the 99th percentile of the schedule lag is {lag_us:.0f} us"

@@ -1,5 +1,5 @@
-"""Reads the samples that JMeter (a CSV table, JTL) and k6 (lines of JSON, or weir's own output) write while they run, and
-makes records."""
+"""Makes records from the samples that JMeter and k6 write while they run. JMeter writes a CSV table (JTL). k6 writes
+lines of JSON, or weir's own output."""
 
 import csv
 import fcntl
@@ -27,16 +27,16 @@ from weir.generators.scripted.process_use import ProcessUse
 
 _READ_BYTES = 1 << 20
 _PAUSE_S = 0.01
-"""Time between two reads. Reading at once would wake weir for each write of the tool. k6's JSON fills at most 100 MB a
-second."""
+"""Time between two reads. Without this pause, each write of the tool would wake weir. k6 writes at most 100 MB of JSON
+a second. So the pipe needs space for 1 MB."""
 _JITTER_NS = 1_000_000_000
-"""A tool may write a sample this much later than a sample that ended later."""
+"""A tool may write samples out of order: a sample at most this long after a sample with a later end."""
 _MS_NS = 1_000_000
 _JTL_COLUMNS = (
     "timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "success", "bytes", "allThreads",
 )  # fmt: skip
 """Only the first three columns are necessary."""
-# The line break finds the lines six times as fast as `^`: k6 writes 13 lines, 4 kB, per request.
+# A pattern with a line break is six times as fast as one with `^`. k6 writes 13 lines (4 kB) per request.
 _K6_LINE = re.compile(
     rb'\n(\{"metric":"(?:http_req_duration|grpc_req_duration|vus|vus_max|dropped_iterations)","type":"Point",[^\n]*)'
 )
@@ -47,14 +47,14 @@ Requests = NDArray[np.void]
 
 
 class Samples(ABC):
-    """The meaning of one tool's lines. The totals count from the start of the load."""
+    """Parses the lines of one tool. The totals count from the start of the load."""
 
     def __init__(self) -> None:
         self.users = self.unsent = 0
         self.unclaimed = (0, 0)
         self.new_outcomes: list[Outcome] = []
         self._outcomes: dict[Outcome, int] = {}
-        """The number of each outcome."""
+        """A dict from each outcome to its index."""
 
     @abstractmethod
     def read(self, unread: bytes) -> tuple[Requests, bytes]:
@@ -70,7 +70,7 @@ class Samples(ABC):
 
 
 class Jtl(Samples):
-    """JMeter's samples. The parts of a sample (redirects, resources of a page) and transactions are no requests."""
+    """JMeter's samples. Transactions, and parts of a sample (redirects, page resources), do not count as requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Jtl(Samples):
         """Returns the values of `_JTL_COLUMNS` in a row that ends with an additional empty value."""
         self._users = ""
         self._numbers: dict[tuple[str, str, str, bool], int] = {}
-        """The number of the outcome for a label, a response code, the column `success` and `Outcome.is_part`."""
+        """The index of the outcome for a label, a response code, the column `success` and `Outcome.is_part`."""
         self._delimiter = ","
         self._wholes: dict[str, tuple[str, int, int]] = {}
         """For each thread: the label, the start and the end of the last request."""
@@ -141,7 +141,7 @@ class Jtl(Samples):
 
 @cache
 def _find_whole(label: str) -> str | None:
-    """Returns the label of the request whose redirect or resource may have this label; None without a number."""
+    """Returns `X` for a label such as `X-1`. Redirects and resources of a request `X` have such labels."""
     found = _HOP.fullmatch(label)
     return found and found[1]
 
@@ -176,7 +176,7 @@ class _Point(msgspec.Struct):
 
 class _K6News(msgspec.Struct):
     outcomes: list[list[str]] | None
-    """The metric and the values of `_Tags`, for each set of tags that has no number yet."""
+    """The metric and the values of `_Tags` for each new set of tags."""
     users: float
     unsent: float
 
@@ -188,7 +188,7 @@ _GRPC = "grpc_req_duration"
 
 
 class K6Points(Samples):
-    """k6's metrics as lines of JSON, which cost k6 much less than its CSV. Requests of HTTP and gRPC are requests."""
+    """k6's metrics as lines of JSON, which cost k6 much less than its CSV. Records HTTP requests and gRPC calls."""
 
     def read(self, unread: bytes) -> tuple[Requests, bytes]:
         end, rows = unread.rfind(b"\n") + 1, []
@@ -209,13 +209,13 @@ class K6Points(Samples):
 
 
 class K6Requests(Samples):
-    """weir's own output of k6, which the k6 of weir's cache has (`data/k6/weir_output.go`). It costs k6 almost nothing. A
-    report has the sizes of its two parts, a `_K6News` as JSON, and rows of `REQUEST`."""
+    """weir's own output of k6, which takes k6 almost no time. Only weir's build of k6 has this output
+    (`data/k6/weir_output.go`). A report has the sizes of its two parts, a `_K6News` as JSON, and rows of `REQUEST`."""
 
     def __init__(self) -> None:
         super().__init__()
         self._numbers: list[int] = []
-        """The number of the outcome of each set of tags, in k6's order."""
+        """The index of the outcome of each set of tags, in k6's order."""
         self._are_grpc: list[bool] = []
 
     def read(self, unread: bytes) -> tuple[Requests, bytes]:

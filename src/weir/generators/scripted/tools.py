@@ -138,7 +138,7 @@ def prepare_k6(arguments: Sequence[str], folder: Path, tell: Callable[[str], Non
     is_own = tool.installation is not None and program == tool.installation.find()
     outputs = [f"{'weir' if is_own else 'json'}={pipe}"]
     if find_option(words, "-o", "--out") is None and (asked := variables.get("K6_OUT")):
-        # With an option, k6 ignores the variable.
+        # If k6 gets an option `--out`, it ignores this variable.
         outputs += asked.split(",")
     exported = find_option(words, "", "--summary-export") or variables.setdefault("K6_SUMMARY_EXPORT", str(export))
     command = [str(program), *words[:at], *(f"--out={output}" for output in outputs), *words[at:]]
@@ -193,10 +193,10 @@ SCRIPT_TOOLS = ("jmeter", "k6", "locust")
 def prepare_script(tool: str, plan: LoadPlan, folder: Path, own_folder: Path) -> PreparedTool:
     """Returns the command line of a tool with the script `plan.script` for the target of `plan`.
 
-    The script gets the target and the number of users: in the fields `{host}`, `{port}`, `{users}` and `{duration}` of
-    its arguments, and in any case as JMeter's properties, as k6's variables or as Locust's options. k6 also gets the
-    users and the duration of `plan` if the script does not set the length of the load. The tool's own files are written
-    to `folder`. `own_folder` is an empty folder for weir's files.
+    weir fills the fields `{host}`, `{port}`, `{users}` and `{duration}` in the script's arguments. weir always passes
+    target and users also as JMeter's properties, k6's variables or Locust's options. k6 also gets the users and the
+    duration of `plan` if the script does not set the length of the load. The tool writes its files to `folder`.
+    `own_folder` is an empty folder for weir's files.
     """
     url = urlsplit(plan.request.target)
     host, port = url.hostname or "", str(url.port or (443 if url.scheme == "https" else 80))

@@ -27,7 +27,7 @@ func init() {
 	})
 }
 
-// An outcome is what many requests have in common. Equal sets of tags have the same address.
+// The facts that many requests share. Equal sets of tags have the same address.
 type outcome struct {
 	metric string
 	tags   *metrics.TagSet
