@@ -84,7 +84,7 @@ def test_a_plan_without_a_tier_that_worked_is_refused(tmp_path: Path) -> None:
         for planned in (lambda: plan_machines(reader, rate_rps=40_000), lambda: predict_replicas(reader, replicas=[2])):
             with pytest.raises(
                 UsageError,
-                match=r"environment\.services_on: found no number of CPUs for 10\.0\.0\.3, the machine of postgres",
+                match=r"environment\.services_on: missing the number of CPUs of 10\.0\.0\.3, on which postgres",
             ):
                 planned()
 

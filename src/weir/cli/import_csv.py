@@ -33,7 +33,11 @@ def import_csv(
     baseline: Annotated[str | None, Option("--baseline", help="Stack to compare all others with.")] = None,
     generator: Annotated[
         str | None,
-        Option("--generator", metavar="TOOL", help="Tool that made the loads. weir knows the formulas of wrk and hey."),
+        Option(
+            "--generator",
+            metavar="TOOL",
+            help="Tool that made the loads. For wrk and hey, weir checks the figures with the tool's own formulas.",
+        ),
     ] = None,
     stack_cpus: Annotated[int | None, Option("--stack-cpus", min=1, help="Number of CPUs for each stack.")] = None,
     out: Annotated[

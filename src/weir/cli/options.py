@@ -66,7 +66,8 @@ AgentThreads = Annotated[
     str | None,
     Option(
         "--agent-threads",
-        help="With --cluster: threads per agent. More threads make more of the load. Example: 2,1,1. Default: equal.",
+        help="With --cluster: threads of each agent. An agent with twice the threads makes twice the load. Example: 2,1,1. "
+        "Default: equal.",
     ),
 ]
 ShareNodes = Annotated[bool, Option("--share-nodes", help="With --cluster: allow several agents on one node.")]

@@ -35,7 +35,7 @@ from weir.model.load_records import (
 )
 
 _AHEAD_NS = 100_000_000
-"""Time to send the start time to all agents, in addition to the longest round trip."""
+"""Time between the sending of the start time to the agents and the start, in addition to the longest round trip."""
 _READY_WITHIN_S = 60.0
 _LATE_MS = 5.0
 """Maximum delay of an agent's start. After a longer delay, agents' intervals no longer match in time."""

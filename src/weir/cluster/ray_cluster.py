@@ -125,7 +125,7 @@ def _require_listener(address: str) -> None:
             connection.sendall(_HTTP2_PREFACE)
             # A server without TLS first sends an HTTP/2 frame. Its first byte is the highest byte of a small length: 0.
             if connection.recv(1) != b"\0":
-                raise OSError("no Ray server without TLS listens there; if the cluster uses TLS, set RAY_USE_TLS here")
+                raise OSError("the server there is not Ray, or uses TLS; if the cluster uses TLS, set RAY_USE_TLS here")
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def build_answer(
                 )
             would_change = "A block with valid trials of the first server and another server would allow a comparison."
             return Answer(sentence, "invalid", (), indicative, (), would_change)
-    raise AssertionError("found no point with a trial that counts, expected a point for each trial that counts")
+    raise AssertionError("found a used trial without a point, expected a point for each used trial")
 
 
 def _answer_from(sentence: str, comparisons: Sequence[Comparison], would_change: str) -> Answer:

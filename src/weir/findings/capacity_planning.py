@@ -317,8 +317,8 @@ def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, 
 
 
 def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, Cell]:
-    """Returns the bottleneck of a stack, and the bottleneck's cell. Chooses the bottleneck with the fewest processes.
-    If several bottlenecks have equally few, chooses the one with the highest throughput."""
+    """Returns the bottleneck of a stack, and its cell. Of several cells, chooses the cell with the fewest processes of
+    the stack, then the cell with the highest throughput."""
     found = [one for one in of_run(reader).bottlenecks if one.tiers]
     labels = sorted({one.label for one in found})
     if not labels:
@@ -336,8 +336,8 @@ def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, 
     worked = {tier for resources in used if resources for tier, use in resources.tiers.items() if use.cpu_s > 0}
     if missing := worked - {tier.tier for tier in best.tiers}:
         raise UsageError(
-            f"{reader.path}: environment.services_on: found no number of CPUs for {reader.info.placement.services_on}, "
-            f"the machine of {listed(sorted(missing))}; expected the number",
+            f"{reader.path}: environment.services_on: missing the number of CPUs of {reader.info.placement.services_on}, "
+            f"on which {listed(sorted(missing))} ran",
             hint=f"weir run {reader.info.study} --services-here",
         )
     return best, cells[best.cell]

@@ -12,12 +12,16 @@ _MOST_RANGES = 10
 
 def ratio_text(value: float, low: float | None, high: float | None) -> tuple[str, str]:
     """Formats a ratio and its interval. Example: '4.1' and '3.6–4.7'. The second text is empty without an interval. The
-    interval's half-width sets the number of decimals: at least two for a ratio below 2, one for a ratio below 10."""
+    interval's half-width sets the number of decimals: at least two for a ratio below 2 or an interval that
+    ends near 1, one for a ratio below 10."""
     digits = 2 if value < 2 else 1 if value < 10 else 0
     if low is None or high is None:
         return f"{value:,.{digits}f}", ""
     if high > low:
         digits = max(digits, min(3, -math.floor(math.log10((high - low) / 2))))
+    # 2.3 (1.0–5.4) would not say whether the interval contains 1.
+    if digits < 2 and 1 in (round(low, digits), round(high, digits)):
+        digits = 2
     return f"{value:,.{digits}f}", f"{low:,.{digits}f}–{high:,.{digits}f}"
 
 

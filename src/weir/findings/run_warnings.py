@@ -68,7 +68,7 @@ def _audit(audit: Audit) -> Iterator[Caution]:
             f"{which} “{name}”: {'' if is_single else f'for example trial {first.trial}: '}{first.fact}",
             "Every trial must obey this law.",
             "The measurement is defective, not the server.",
-            f"Do not use {'this trial' if is_single else 'these trials'}. Report a defect of weir with the run file.",
+            f"Do not use {'this trial' if is_single else 'these trials'}. Report this as a bug of weir, and attach the run file.",
         )
 
 

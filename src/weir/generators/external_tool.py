@@ -41,7 +41,7 @@ class Tool:
     has_whole_rate: bool = False
     """Whether the tool accepts only whole numbers as the rate of an open load."""
     equal_shares: str = ""
-    """The tool's word for users, if all users must send the same number of requests. Empty: numbers may differ."""
+    """If all users must send the same number of requests: the tool's word for users. Otherwise empty."""
     version_arguments: tuple[str, ...] = ("--version",)
     """Arguments with which the program prints its version. Empty: the program cannot print a version."""
     start_marker: str = ""

@@ -66,7 +66,7 @@ _ADVICE: Mapping[str, tuple[str, str]] = {
     ),
     "retransmits": (
         "packets were lost: a full accept queue, a full network queue, or a network with loss",
-        "nstat -az TcpRetransSegs",
+        "see nstat -az TcpRetransSegs",
     ),
     "listen queue": (
         "the server accepts connections too slowly, or its backlog is too short; each client retries after a second",
@@ -159,7 +159,9 @@ def _judge_failed_requests(facts: Facts) -> Reason:
     fact = f"{failed} of {intended} requests failed ({kinds})"
     if facts.failures == "measure":
         share = f"{failed / intended:.2%}" if intended else "0 %"
-        return Reason("failed requests", "valid", f"{fact}, {share}: this study measures failures")
+        return Reason(
+            "failed requests", "valid", f"{fact}, {share}: allowed, because the study has failures = “measure”"
+        )
     if errors.check == failed:
         cause = "the server sends wrong responses under load"
         step = f"weir stacks check {facts.stack}" if facts.stack else _READ_LOG

@@ -51,7 +51,8 @@ def summarize(findings: RunFindings) -> str:
     point, sign = findings.points[0], _sign(findings.points[0])
     parts = [_compare_side(point, one) for one in sorted(found, key=lambda one: -sign * (one.ratio or 0))]
     where = "" if point.answer_metric == THROUGHPUT else f"With {point.load}, "
-    return f"{where}{'; '.join(parts)}. ({describe_basis(found[0])})"
+    suspect = ", suspect" if findings.answer.validity == "suspect" else ""
+    return f"{where}{'; '.join(parts)}. ({describe_basis(found[0])}{suspect})"
 
 
 def _sign(point: Point) -> int:

@@ -63,7 +63,7 @@ class Build(Table):
     command: BuildCommand
     """Shell command (`sh`) that builds the stack. The working directory is the copy of the stack's folder."""
     artifact: str | None = None
-    """File or folder that the build creates, relative to the copy. Reports show the artifact's size."""
+    """File or folder that the build creates, relative to the copy of the stack's folder. Reports show its size."""
     beside: list[str] = Field(default_factory=list)
     """Patterns of sources next to the stack's folder. Examples: `pom.xml` of a Maven parent, a folder of shared code.
     weir copies these sources next to the copy of the stack's folder. A change in these sources causes a new build."""

@@ -252,7 +252,7 @@ def _compare_rows(body: bytes, found: Any, rows: list[dict[str, Any]], match: Li
 
 
 def _subtract(rows: list[Any], others: list[Any]) -> list[Any]:
-    """Returns the rows that `others` does not contain. Counts repeated rows."""
+    """Returns the rows that `others` does not contain. A row that `rows` contains twice must also be there twice."""
     left = Counter(json.dumps(other, sort_keys=True) for other in others)
     missing = []
     for row in rows:

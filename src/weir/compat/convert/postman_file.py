@@ -86,7 +86,7 @@ class Body(LooseTable):
 
 
 class Auth(LooseTable):
-    """The authentication of a request. The key with the name of the type has the settings."""
+    """The authentication of a request. For the type `basic`, the settings are below the key `basic`."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -84,8 +84,8 @@ class TextFormat:
 
     title: str
     starts: tuple[str, ...]
-    """Lines that begin a report, in the printed order. If an earlier line follows a later one, a new report begins. A
-    report needs only one of these lines."""
+    """The first lines of a report, in their order. A report may lack some of these lines. In a file, a new report begins
+    where a line comes after another line that it should precede."""
     lines: tuple[str, ...]
     """The lines that a report must have."""
     marks: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class TextFormat:
     ends: tuple[str, ...] = ()
     """Lines that end a report."""
     interim: tuple[str, ...] = ()
-    """Lines of interim reports. A text with these lines needs another report at the end."""
+    """Lines that the tool prints only in interim reports. A text with these lines must also contain a final report."""
     prepare: Callable[[Sequence[str]], Sequence[str]] = lambda lines: lines
     """Changes the lines before weir matches the templates."""
     fixed: Mapping[str, Any] = field(default_factory=dict)

@@ -20,7 +20,7 @@ _NUMBER = r"[-+]?(?:\d[\d.,]*(?:e[-+]?\d+)?|inf(?:inity)?|nan)"
 _TIME_PART = re.compile(rf"({_NUMBER})\s*([a-zµμ]*)\.?,?\s*", re.IGNORECASE)
 _SCALED = re.compile(rf"({_NUMBER})\s*([kmgtp]?)(i?)(?:b|bytes)?", re.IGNORECASE)
 _LARGEST = (2.0**53 - 1, 2.0**63 - 1, 2.0**64 - 1)
-"""The largest numbers in JavaScript, Java and other languages: a tool starts its search for the minimum there."""
+"""The largest numbers in JavaScript, Java and other languages. A report without samples shows one as its minimum."""
 _CLOCK = re.compile(r"(\d+):(\d\d)(?::(\d\d))?")
 
 

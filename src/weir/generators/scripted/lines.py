@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
     failure: str | None
     """The kind of failure (a key of `ErrorCounts`)."""
     has_start: bool = True
-    """Whether `News.begun` has the start of the request."""
+    """Whether `News.begun` contains the start time of the request."""
     is_part: bool = False
     """Whether the sample is not a separate request: it is a transaction, or a part of a request, such as a redirect."""
 
