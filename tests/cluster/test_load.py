@@ -413,7 +413,7 @@ def test_addresses_of_this_machine_are_refused_for_loads_of_others(weir: Weir) -
         "127.0.0.4",
     )
     assert done.returncode == ExitCode.USAGE
-    assert "--bind: found 127.0.0.2,127.0.0.3,127.0.0.4 together with --cluster" in done.stderr
+    assert "--bind: found 127.0.0.2,127.0.0.3,127.0.0.4 and --cluster" in done.stderr
     assert "leave out --bind" in done.stderr
 
 
