@@ -21,7 +21,7 @@ from weir.report.interval_plot import linear_ticks, measure_strip, ratio_strip, 
 from weir.report.process_series import machine_lines
 from weir.report.series import PointSeries, build_point_series, list_shown, pick_evenly
 from weir.report.timeseries import MOST_POINTS, coarsen, cut_slices, slope
-from weir.store import CpuSampleRow, IntervalRow, RunReader
+from weir.store import CpuUseRow, IntervalRow, RunReader
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_the_machines_cpus_are_named_by_role_and_in_percent(run: tuple[RunFindin
 
 def test_on_a_large_machine_cpus_are_drawn_by_role() -> None:
     samples = [
-        CpuSampleRow(t_s, cpu, t_s if cpu < 4 else 0.0, 0.0, 0.0 if cpu < 4 else t_s, 0.0, 0.0, 0.0, 0.0)
+        CpuUseRow(t_s, cpu, worked_s=t_s if cpu < 4 else 0.0, total_s=t_s, steal_s=0.0)
         for t_s in (0.0, 1.0)
         for cpu in range(16)
     ]

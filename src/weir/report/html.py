@@ -28,6 +28,8 @@ from weir.report.scatter import build_planes
 from weir.report.tool_summaries import build_summaries
 from weir.store import RunReader
 
+_TRIALS = "trials.html.j2"
+
 
 def write_html(
     reader: RunReader, findings: RunFindings, path: Path, against: Gate | None = None, *, charts: Charts | None = None
@@ -45,7 +47,7 @@ def render_html(
     begun = charts or begin_charts(reader)
     load = findings if isinstance(findings, LoadFindings) else None
     # Compiles the templates before the workers start. Otherwise each worker would compile them.
-    for name in (TEMPLATE,) if load else (TEMPLATE, *RUN_TEMPLATES):
+    for name in (TEMPLATE,) if load else (TEMPLATE, *RUN_TEMPLATES, _TRIALS):
         get_template(name)
     curves = build_curves(findings, reader.trials())
     values: dict[str, Any] = {
@@ -67,10 +69,19 @@ def render_html(
         "placement": _placement(reader),
     }
     of_points = begun()
-    numbers = range(len(findings.points))
-    done = start_parallel(reader, numbers, lambda _, number: render_point(findings, of_points[number], number))()
+
+    def render_part(_: RunReader, number: int | None) -> tuple[str, str]:
+        if number is None:
+            return get_template(_TRIALS).render(**values), ""
+        return render_point(findings, of_points[number], number)
+
+    # The tables of trials are the largest part of the page. The page of a single load has no such tables.
+    numbers = [*([] if load else [None]), *range(len(findings.points))]
+    done = start_parallel(reader, numbers, render_part)()
+    trial_tables = "" if load else done.pop(0)[0]
     points = ",".join(part for _, part in done)
     data = f'{{"curves":{embed_json(curves)},"points":[{points}]}}'
+    values["trial_tables"] = Markup(trial_tables)
     return render_page("report.html.j2", data, parts=[Markup(markup) for markup, _ in done], **values)
 
 

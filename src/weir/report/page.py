@@ -12,12 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from weir.findings.formatting import milliseconds, significant, trial_numbers
 from weir.findings.metrics import BY_KEY
 from weir.model.errors import WeirError
+from weir.paths import find_cache_folder
 from weir.report import load_tables, number_format, sentences
 from weir.report.number_format import display, interval_text, value_text
 from weir.web_assets import hash_for_policy, load_web_assets
@@ -53,7 +54,7 @@ def render_page(template: str, data: str, **values: Any) -> str:
 
 
 def get_template(name: str) -> Template:
-    """Returns a template. A cache keeps compiled templates, because compilation is slow."""
+    """Returns a template. Two caches keep compiled templates, because compilation is slow: in this process and on disk."""
     return _environment().get_template(name)
 
 
@@ -92,6 +93,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_open_bytecode_cache(),
     )
     environment.filters.update(
         value=value_text, interval=interval_text, when=_when, flatten=flatten, heading=_heading, whole=_whole
@@ -110,6 +112,16 @@ def _environment() -> Environment:
         table_metrics=[(BY_KEY[metric], display(metric)) for metric in number_format.TABLE_METRICS],
     )
     return environment
+
+
+def _open_bytecode_cache() -> FileSystemBytecodeCache | None:
+    """Returns the cache of compiled templates in weir's cache folder. None if weir may not write there."""
+    folder = find_cache_folder() / "templates"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return FileSystemBytecodeCache(str(folder)) if os.access(folder, os.W_OK) else None
 
 
 class _Unindented(PackageLoader):

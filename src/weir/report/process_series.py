@@ -8,7 +8,7 @@ import numpy as np
 from weir.model.observer_records import THREAD_STATES
 from weir.model.run_types import Placement
 from weir.report.timeseries import Array, NamedLine, average, divide, is_sampled, mean_line, slope, to_line
-from weir.store import CpuSampleRow, NetworkSampleRow, ThreadStateRow, UseRow
+from weir.store import CpuUseRow, NetworkSampleRow, ThreadStateRow, UseRow
 
 SHORTEST_THREADS_SLICE_S = 1.0
 """Minimum length of a slice for threads, because the observer reads the threads about once a second."""
@@ -25,19 +25,18 @@ def tier_lines(samples: Sequence[Sequence[UseRow]], edges: Array) -> list[NamedL
     ]
 
 
-def machine_lines(samples: Sequence[Sequence[CpuSampleRow]], edges: Array, placement: Placement) -> list[NamedLine]:
+def machine_lines(samples: Sequence[Sequence[CpuUseRow]], edges: Array, placement: Placement) -> list[NamedLine]:
     """Returns the utilisation of each CPU (or of each role's CPUs) and the machine's steal time, in percent."""
     cpus = sorted({row.cpu for rows in samples for row in rows})
     busy: dict[int, list[Array]] = {cpu: [] for cpu in cpus}
     stolen: list[Array] = []
     for rows in samples if cpus else ():
         trial_steal = []
-        width = len(CpuSampleRow._fields)
+        width = len(CpuUseRow._fields)
         table = np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(-1, width)
         for cpu in cpus:
-            at_s, _, user_s, system_s, idle_s, iowait_s, irq_s, softirq_s, steal_s = table[table[:, 1] == cpu].T
-            worked_s = user_s + system_s + irq_s + softirq_s
-            total = slope(at_s, worked_s + idle_s + iowait_s + steal_s, edges)
+            at_s, _, worked_s, total_s, steal_s = table[table[:, 1] == cpu].T
+            total = slope(at_s, total_s, edges)
             busy[cpu].append(divide(100 * slope(at_s, worked_s, edges), total))
             trial_steal.append(divide(100 * slope(at_s, steal_s, edges), total))
         stolen.append(average(trial_steal))

@@ -15,7 +15,7 @@ from weir.model.load import Load, OpenLoad, value_at
 from weir.model.run_types import UpperBound
 from weir.report import process_series, timeseries
 from weir.report.timeseries import Array, Line, NamedLine, average, coarsen, compute_middles, divide, mean_line, to_line
-from weir.store import CpuSampleRow, IntervalRow, NetworkSampleRow, RunReader, ThreadStateRow, UseRow
+from weir.store import CpuUseRow, IntervalRow, NetworkSampleRow, RunReader, ThreadStateRow, UseRow
 
 FEWEST_POINTS = 40
 MOST_SLICES = 6_000
@@ -137,7 +137,7 @@ def build_point_series(reader: RunReader, load: Load, shown: Sequence[Shown], to
         rates = np.array([compute_rates(rows, edges, [row.completed for row in rows]) for rows in trials])
         failed = [compute_rates(rows, edges, [row.failed for row in rows]) for rows in trials]
         samples = [sampled[trial] for trial in mine]
-        cpus = [reader.readings(CpuSampleRow, trial) for trial in mine]
+        cpus = [reader.readings(CpuUseRow, trial) for trial in mine]
         networks = [reader.readings(NetworkSampleRow, trial) for trial in mine]
         threads = [reader.readings(ThreadStateRow, trial) for trial in mine]
         series = StackSeries(

@@ -60,7 +60,9 @@ def is_sampled(first_s: float, last_s: float, edges: Array) -> NDArray[np.bool_]
 
 def average(arrays: Sequence[Array] | Array) -> Array:
     """Returns the mean of the arrays for each slice. Ignores NaN."""
-    return np.asarray(np.ma.masked_invalid(arrays).mean(axis=0).filled(np.nan))
+    values = np.asarray(arrays, np.float64)
+    is_known = np.isfinite(values)
+    return divide(np.where(is_known, values, 0).sum(axis=0), is_known.sum(axis=0, dtype=np.float64))
 
 
 def divide(amounts: Array, by: Array) -> Array:

@@ -6,5 +6,13 @@ from weir.store.handoff import AwayRun, away
 from weir.store.reader import RunReader
 from weir.store.recorder import Recorder
 from weir.store.rows import Answered, IntervalRow
-from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow, UseRow
+from weir.store.sample_rows import (
+    CpuSampleRow,
+    CpuUseRow,
+    MachineSampleRow,
+    NetworkSampleRow,
+    SampleRow,
+    ThreadStateRow,
+    UseRow,
+)
 from weir.store.writer import RunWriter

@@ -13,18 +13,30 @@ from weir.model.run_types import Cell, RunInfo, StopReason, Trial, TrialEvent, T
 from weir.model.verdict import TrialVerdict
 from weir.store import rows
 from weir.store.connection import explained, find_run, open_read_only
-from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow, UseRow
+from weir.store.sample_rows import (
+    CpuSampleRow,
+    CpuUseRow,
+    MachineSampleRow,
+    NetworkSampleRow,
+    SampleRow,
+    ThreadStateRow,
+    UseRow,
+)
 
-_Row = TypeVar("_Row", SampleRow, UseRow, CpuSampleRow, ThreadStateRow, NetworkSampleRow, MachineSampleRow)
+_Row = TypeVar("_Row", SampleRow, UseRow, CpuSampleRow, CpuUseRow, ThreadStateRow, NetworkSampleRow, MachineSampleRow)
 _READINGS: dict[type, tuple[str, str]] = {
     SampleRow: ("sample", "t_s, name"),
     UseRow: ("sample", "t_s, name"),
     CpuSampleRow: ("cpu_sample", "t_s, cpu"),
+    CpuUseRow: ("cpu_sample", "t_s, cpu"),
     ThreadStateRow: ("thread_state", "t_s, name, pool"),
     NetworkSampleRow: ("network_sample", "t_s, name"),
     MachineSampleRow: ("machine_sample", "t_s"),
 }
 """Table and sort columns of each row type."""
+_WORKED = "user_s + system_s + irq_s + softirq_s"
+_SUMS = {"worked_s": _WORKED, "total_s": f"{_WORKED} + idle_s + iowait_s + steal_s"}
+"""SQL expressions of the fields that are no columns."""
 
 
 class RunReader(AbstractContextManager["RunReader"]):
@@ -116,7 +128,8 @@ class RunReader(AbstractContextManager["RunReader"]):
         """Returns the rows of the type `row_type` for a trial, sorted by time."""
         table, order = _READINGS[row_type]
         with explained(self.path):
-            found = self._of_trial(table, row_type._fields, trial_id, order)
+            columns = [_SUMS.get(name, name) for name in row_type._fields]
+            found = self._of_trial(table, columns, trial_id, order)
         # `_make` is a Python function, so it would take as long as the reading of the rows.
         return list(map(partial(tuple.__new__, row_type), found))
 

@@ -51,6 +51,18 @@ class UseRow(NamedTuple):
     disk_written_bytes: int | None
 
 
+class CpuUseRow(NamedTuple):
+    """Sums of the fields of `CpuSampleRow` for charts, with fewer values to read."""
+
+    t_s: float
+    cpu: int
+    worked_s: float
+    """Time of user, system and interrupts."""
+    total_s: float
+    """`worked_s`, and the time when the CPU was idle, waited for I/O, or was taken by the hypervisor."""
+    steal_s: float
+
+
 class CpuSampleRow(NamedTuple):
     """Cumulative times of one CPU since boot, in seconds, at one moment."""
 
