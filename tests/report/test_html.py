@@ -21,7 +21,7 @@ from weir.model.run_types import Limits, PublishedFigure, TrialEvent, TrialResul
 from weir.model.service_work import ServiceWork, StatementWork
 from weir.objective import Judged, parse_objective
 from weir.report import render_html, write_html
-from weir.report.page import embed_json
+from weir.report.page import embed_json, open_bytecode_cache
 from weir.store import RunReader
 
 pytestmark = pytest.mark.usefixtures("bundle")
@@ -48,6 +48,15 @@ def test_the_same_run_file_gives_the_same_bytes(report: Path, tmp_path: Path) ->
     with RunReader(copy) as reader:
         assert render_html(reader, of_run(reader)).encode() == report.read_bytes()
     assert str(report.parent) not in report.read_text()
+
+
+def test_a_cache_folder_that_cannot_be_made_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "file" / "cache"))
+    assert open_bytecode_cache() is None
+    monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "new"))
+    assert open_bytecode_cache() is not None
+    assert (tmp_path / "new" / "templates").is_dir()
 
 
 def test_the_report_is_under_a_megabyte(report: Path) -> None:

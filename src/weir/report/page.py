@@ -93,7 +93,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        bytecode_cache=_open_bytecode_cache(),
+        bytecode_cache=open_bytecode_cache(),
     )
     environment.filters.update(
         value=value_text, interval=interval_text, when=_when, flatten=flatten, heading=_heading, whole=_whole
@@ -114,7 +114,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _open_bytecode_cache() -> FileSystemBytecodeCache | None:
+def open_bytecode_cache() -> FileSystemBytecodeCache | None:
     """Returns the cache of compiled templates in weir's cache folder. None if weir may not write there."""
     folder = find_cache_folder() / "templates"
     try:

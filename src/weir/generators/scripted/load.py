@@ -181,6 +181,14 @@ class ScriptedLoad(LoadHandle):
 
     def _error(self, tool: PreparedTool) -> GeneratorError:
         problem = getattr(tool.source, "problem", "") or "the script sent no request"
-        printed = self._log.read_text(errors="replace").strip().splitlines()[-3:]
+        printed = select_error_lines(self._log.read_text(errors="replace"))
         found = f"{tool.name}: {problem}, exit code {self._process.exit_code}; the tool's output: {self._log}"
         return GeneratorError("\n  ".join([found, *printed]))
+
+
+def select_error_lines(output: str) -> list[str]:
+    """Returns the lines of a tool's output that best explain its failure: three lines from the first one with "error",
+    or the last three. JMeter prints fifteen lines about its own classes after the reason."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    first = next((number for number, line in enumerate(lines) if "error" in line.lower()), len(lines) - 3)
+    return lines[max(0, first) :][:3]
