@@ -16,6 +16,7 @@ pub(crate) struct RequestId(u32);
 /// One request from its writing to its outcome. Moments are of CLOCK_MONOTONIC, 0 before they have come. One cache
 /// line.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
 pub(crate) struct InFlightRequest {
     /// When it was due.
     pub(crate) intended_ns: u64,
@@ -247,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_request_fits_into_a_cache_line() {
-        assert!(size_of::<InFlightRequest>() <= 64);
+        assert_eq!(size_of::<InFlightRequest>(), 64);
     }
 
     #[test]

@@ -42,13 +42,11 @@ struct Socket {
     /// Whether the end of the stream was reported.
     has_ended: bool,
     has_unsent: bool,
-    /// Bytes that wait for those before them: two sends on a socket at once could change places.
-    waiting: Vec<u8>,
     sends_owned: bool,
 }
 
 /// A place for a connection. The generation tells a connection's completions from those of the one before it on the
-/// same slot.
+/// same slot. What few connections need lies elsewhere, so that a cache line holds several places.
 #[derive(Debug, Default)]
 struct Place {
     generation: u32,
@@ -64,6 +62,8 @@ pub struct UringDriver {
     /// kernel may still read the last request: a response can come before the kernel has taken its request, and then
     /// the connection is closed.
     once: Vec<&'static [Cell<u8>]>,
+    /// By slot: bytes that wait for those before them. Two sends on a socket at once could change places.
+    waiting: Vec<Vec<u8>>,
     /// Descriptors that unsubmitted entries may name. They are closed after the next submission.
     closing: Vec<OwnedFd>,
     lingering: Lingering,
@@ -83,6 +83,7 @@ impl Backend for UringDriver {
             places: (0..capacity).map(|_| Place::default()).collect(),
             payloads: Vec::new(),
             once: Vec::new(),
+            waiting: vec![Vec::new(); capacity],
             closing: Vec::new(),
             lingering: Lingering::default(),
             failures: Vec::new(),
@@ -113,13 +114,7 @@ impl Driver for UringDriver {
         match start_connecting(endpoint, self.stamps) {
             Ok(descriptor) => {
                 self.ring.when_writable(descriptor.as_fd(), tag(Operation::Connect, slot, place.generation));
-                place.socket = Some(Socket {
-                    descriptor,
-                    has_ended: false,
-                    has_unsent: false,
-                    waiting: Vec::new(),
-                    sends_owned: false,
-                });
+                place.socket = Some(Socket { descriptor, has_ended: false, has_unsent: false, sends_owned: false });
             }
             Err(errno) => self.failures.push((slot, place.generation, errno)),
         }
@@ -167,12 +162,13 @@ impl Driver for UringDriver {
     fn send_bytes(&mut self, slot: Slot, bytes: &[u8]) {
         let Place { generation, socket } = &mut self.places[slot as usize];
         let Some(socket) = socket else { return };
-        if bytes.len() + socket.waiting.len() > MAX_SEND_BYTES {
+        let waiting = &mut self.waiting[slot as usize];
+        if bytes.len() + waiting.len() > MAX_SEND_BYTES {
             self.failures.push((slot, *generation, Errno::MSGSIZE));
             return;
         }
         if socket.sends_owned {
-            socket.waiting.extend_from_slice(bytes);
+            waiting.extend_from_slice(bytes);
             return;
         }
         socket.sends_owned = true;
@@ -286,6 +282,7 @@ impl UringDriver {
     fn give_up(&mut self, slot: Slot) -> Option<Socket> {
         let place = &mut self.places[slot as usize];
         place.generation = next_generation(place.generation);
+        self.waiting[slot as usize].clear();
         place.socket.take()
     }
 
@@ -340,10 +337,11 @@ impl UringDriver {
         }
         let Place { generation, socket } = &mut self.places[slot as usize];
         let socket = socket.as_mut()?;
-        socket.has_unsent = socket.waiting.len() > SMALL_BYTES;
-        socket.sends_owned = !socket.waiting.is_empty();
+        let waiting = &mut self.waiting[slot as usize];
+        socket.has_unsent = waiting.len() > SMALL_BYTES;
+        socket.sends_owned = !waiting.is_empty();
         if socket.sends_owned {
-            let bytes = std::mem::take(&mut socket.waiting);
+            let bytes = std::mem::take(waiting);
             send_owned(&mut self.ring, socket, slot, *generation, &bytes);
         }
         None
