@@ -10,7 +10,7 @@ from tests.support.synthetic_run import NETTY, SANIC, SyntheticStudy, put_elsewh
 from weir.findings import of_run
 from weir.findings.types import Bottleneck
 from weir.model.load import ClosedLoad
-from weir.model.resources import PoolUse, TierResources
+from weir.model.resources import NetworkUse, PoolUse, TierResources
 from weir.model.run_types import TrialResult, UpperBound
 from weir.store import RunReader
 
@@ -123,6 +123,30 @@ def test_threads_that_all_wait_are_a_limit_of_the_software(tmp_path: Path) -> No
         ),
     )
     assert (found.kind, found.what) == ("software limit", "20 threads ÷ 0.1 s")
+
+
+@pytest.mark.parametrize(
+    ("full_in", "expected"),
+    [
+        ((1, 2), "a full listen queue (68 connections in 2 of 2 trials)"),
+        ((2,), "a full listen queue (34 connections in 1 of 2 trials)"),
+        ((), "no resource that weir observed is full"),
+    ],
+)
+def test_a_full_listen_queue_is_a_limit_of_the_software(
+    tmp_path: Path, full_in: tuple[int, ...], expected: str
+) -> None:
+    def change(_: str, block: int, result: TrialResult) -> TrialResult:
+        overflows = 34 if block in full_in else 0
+        network = NetworkUse(
+            tcp_retransmits=0, listen_overflows=overflows, listen_drops=overflows, received_bytes=0, sent_bytes=0, loopback_bytes=0,
+            peak_sockets={},
+        )  # fmt: skip
+        assert result.resources is not None
+        return replace(result, resources=replace(result.resources, network=network))
+
+    found = only(tmp_path, replace(STUDY, stacks=(SLOW,), change=change))
+    assert (found.kind, found.what) == ("software limit" if full_in else "unknown", expected)
 
 
 def test_an_event_loop_that_waits_in_calls_is_named_as_blocked(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def _find_bottleneck(
         kind = _KIND_OF[lowest.of]
         what, most = lowest.because, lowest.throughput_rps
     else:
-        limit = _full_limit(heaviest) or _plateau(loaded, heaviest)
+        limit = _full_limit(heaviest) or _full_listen_queue(heaviest) or _plateau(loaded, heaviest)
         if limit:
             kind, what = "software limit", limit
     blocks = len({trial.block for trial in heaviest.trials})
@@ -265,6 +265,16 @@ def _full_limit(heaviest: CellTrials) -> str:
     return (
         f"{name} {text}{times}, with {significant(in_hand)} requests in flight and every CPU below {BUSY_FRACTION:.0%}"
     )
+
+
+def _full_listen_queue(heaviest: CellTrials) -> str:
+    """Describes the listen queue if it was full in at least half of the trials. Returns '' otherwise."""
+    resources = [trial.result.resources for trial in heaviest.trials]
+    overflows = [sum(network.listen_overflows for network in one.networks) for one in resources if one is not None]
+    full = len(overflows) - overflows.count(0)
+    if full == 0 or 2 * full < len(overflows):
+        return ""
+    return f"a full listen queue ({counted(sum(overflows), 'connection')} in {full} of {len(overflows)} trials)"
 
 
 def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
