@@ -1,6 +1,6 @@
 """Parses values from command lines, study files and forms: durations, profiles, pauses and parts of requests. A parser
 raises `InvalidValueError` for a text that is not valid. The caller adds the flag, key or field. `write_*` is the exact
-inverse of `parse_*`. Only the parsers of CPUs, files and hosts depend on the machine."""
+inverse of `parse_*`; `format_duration` rounds. Only the parsers of CPUs, files and hosts depend on the machine."""
 
 import ipaddress
 import os
@@ -45,6 +45,15 @@ def write_duration(length_s: float) -> str:
     milliseconds = round(length_s * 1e3)
     is_exact = length_s < 1 and milliseconds * 0.001 == length_s
     return f"{milliseconds}ms" if is_exact else f"{write_number(length_s)}s"
+
+
+def format_duration(seconds: float) -> str:
+    """Returns a duration in words, such as '45 s', '12 min' or '3.5 h'."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def write_number(value: float) -> str:

@@ -93,3 +93,22 @@ def test_a_run_without_a_fixed_number_of_blocks_ends_when_a_stack_never_has_a_va
             block, of, precisions=[], spent_s=0.0, block_s=1.0, trials_in_block=False, unmeasured="one"
         )
         assert (stop.rule if stop else None) == expected
+
+
+def test_a_run_without_a_fixed_number_of_blocks_ends_after_the_first_block_if_no_load_has_a_result() -> None:
+    for of, has_results, expected in (
+        (method(width=0.05, budget_s=300), False, "no_valid_trial"),
+        (method(width=0.05, budget_s=300), True, None),
+        (method(), False, None),
+    ):
+        stop = find_stop_reason(
+            2,
+            of,
+            precisions=[],
+            spent_s=0.0,
+            block_s=1.0,
+            trials_in_block=False,
+            unmeasured="one",
+            has_results=has_results,
+        )
+        assert (stop.rule if stop else None) == expected

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from weir.model.run_types import Limits, Placement
+from weir.parsing import format_duration
 from weir.study.machine_needs import MachineResources, find_shortages, read_machine
 from weir.study.study import Study, read_study
-from weir.study.time_estimate import Overhead, estimate_time, format_duration
+from weir.study.time_estimate import Overhead, estimate_time
 
 STUDY = """
 schema = 1

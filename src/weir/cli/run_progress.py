@@ -12,8 +12,8 @@ from weir.lab.observer import RunObserver, TrialStart
 from weir.model.load import Request
 from weir.model.load_records import Interval, LoadStarted
 from weir.model.run_types import TrialResult
+from weir.parsing import format_duration
 from weir.study.study import PlannedCell
-from weir.study.time_estimate import format_duration
 
 
 class ProgressLines(RunObserver):

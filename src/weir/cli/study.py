@@ -18,10 +18,11 @@ from weir.lab.placement import describe_placement
 from weir.lab.study_run import plan_placement
 from weir.model.errors import UsageError
 from weir.model.run_types import WEIR
+from weir.parsing import format_duration
 from weir.study.machine_needs import find_missing_generators, find_shortages, read_machine
 from weir.study.schema import build_json_schema
 from weir.study.study import PlannedCell, Study, read_study
-from weir.study.time_estimate import Overhead, TimeEstimate, describe_plan, estimate_time, format_duration
+from weir.study.time_estimate import Overhead, TimeEstimate, describe_plan, estimate_time
 from weir.toml_file import list_data_files
 
 app = typer.Typer(help="List and check studies, and print the JSON Schema of study files.", no_args_is_help=True)

@@ -1,5 +1,6 @@
 """Compares stacks with the baseline: paired ratios with intervals, Holm's correction, and one sentence per comparison."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -8,12 +9,13 @@ from weir.findings.evidence import CellTrials, Pairs, pair_by_block
 from weir.findings.formatting import basis_text, counted, ratio_text
 from weir.findings.metrics import BY_KEY, METRICS, Metric
 from weir.findings.point_types import Comparison, Outcome
+from weir.parsing import format_duration
 
 CLAIM_BLOCKS = 10
 """Minimum number of blocks for a claim. With fewer blocks, a finding is indicative."""
 ALPHA = 0.05
 AIM = 0.05
-"""Wanted half-width of an interval: ±5 %. `would_change` names the number of blocks for this half-width."""
+"""Wanted half-width of an interval: ±5 %. `would_change` names the number and the time of blocks for this half-width."""
 
 
 def compare(
@@ -143,9 +145,12 @@ def _would_change(comparison: Comparison, pairs: Pairs, family: int) -> str:
         return "A further block with another ratio would give an interval."
     parts = []
     if pairs.ratio is not None and pairs.ratio.spread is not None:
-        blocks = stats.blocks_for_precision(pairs.ratio.spread, AIM)
+        # The interval is symmetric in the logarithm, so its upper half is wider.
+        blocks = stats.blocks_for_precision(pairs.ratio.spread, math.log1p(AIM))
         if blocks > comparison.pairs:
-            parts.append(f"About {max(blocks, CLAIM_BLOCKS):,} blocks would narrow the interval to ±5 %.")
+            blocks = max(blocks, CLAIM_BLOCKS)
+            time = f" ({format_duration(blocks * pairs.block_s)} of trials of both)" if pairs.block_s else ""
+            parts.append(f"About {blocks:,} blocks{time} would narrow the interval to ±5 %.")
         elif comparison.indicative:
             parts.append(f"The interval is narrow enough; {CLAIM_BLOCKS} blocks would support a claim.")
     if comparison.outcome == "undecided" and comparison.excludes_one:

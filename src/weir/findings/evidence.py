@@ -82,6 +82,8 @@ class Pairs:
     """Reasons why `validity` is not `valid`."""
     first_look: int | None = None
     """The first block after which a narrow interval may end the run: `RunInfo.first_look`."""
+    block_s: float = 0.0
+    """Mean duration of both cells' trials in a block; 0 if unknown, for example in an imported run."""
     rounding: float = 0.0
     """Standard deviation of a log ratio from rounding to whole requests; 0 for metrics without rounding."""
 
@@ -117,6 +119,7 @@ def pair_by_block(one: CellTrials, other: CellTrials, metric: Metric, first_look
         validity=worst(trial.result.verdict.validity for trial in trials) if blocks else "invalid",
         reasons=summarize_reasons(trials) if blocks else ("no block has a usable trial of both cells",),
         first_look=first_look,
+        block_s=sum(trial.result.phases_s.get("total", 0.0) for trial in trials) / max(1, len(blocks)),
         rounding=_rounding([side[block] for side in (mine, theirs) for block in blocks]) if metric.is_count else 0.0,
     )
 

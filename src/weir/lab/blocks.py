@@ -13,7 +13,7 @@ from weir.lab.schedule import CompletedTrials, schedule
 from weir.lab.stopping_rule import describe_wide_intervals, find_stop_reason, is_narrow
 from weir.lab.trial import run_trial
 from weir.model.errors import UsageError
-from weir.model.run_types import StopReason, Trial
+from weir.model.run_types import StopReason, Trial, TrialResult
 from weir.stacks.build import BuiltStack
 from weir.store import RunReader, RunWriter
 from weir.study.study import INTERVAL_BLOCKS, PlannedCell, Study
@@ -82,7 +82,7 @@ def run_blocks(
             raise
         writer.finish_trial(trial_id, result)
         done.note(planned.cell.id, block, result.verdict.validity)
-        rule.record_trial(result.phases_s["total"], planned, is_done=result.verdict.validity != "invalid")
+        rule.record_trial(result, planned)
         run.observer.on_trial_end(planned, result)
     assert rule.stop is not None
     writer.note_stop(rule.stop)
@@ -109,6 +109,7 @@ class _StoppingRule:
         self._done_s = sum(by_id[cell_id] for cell_id, _ in self.done.accepted)
         self._spent_s = sum(trial.result.phases_s.get("total", 0.0) for trial in earlier)
         self._trials = self._answered_trials = len(earlier)
+        self._has_results = any(trial.result.summary is not None for trial in earlier)
         self.stop: StopReason | None = None
 
     def estimate_remaining_s(self) -> float | None:
@@ -118,12 +119,13 @@ class _StoppingRule:
         planned_s = self._block_s * (self._method.last_block + self._extra_blocks.blocks) - self._done_s
         return max(0.0, planned_s) * self._spent_s / self._planned_s
 
-    def record_trial(self, length_s: float, planned: PlannedCell, *, is_done: bool) -> None:
-        """Counts a finished trial of `length_s` seconds. `is_done`: False if the trial must run again."""
+    def record_trial(self, result: TrialResult, planned: PlannedCell) -> None:
+        """Counts a finished trial. An invalid one must run again."""
         self._planned_s += planned.trial_s
-        self._done_s += planned.trial_s if is_done else 0.0
-        self._spent_s += length_s
+        self._done_s += planned.trial_s if result.verdict.validity != "invalid" else 0.0
+        self._spent_s += result.phases_s["total"]
         self._trials += 1
+        self._has_results = self._has_results or result.summary is not None
 
     def should_start_block(self, block: int) -> bool:
         """Returns whether block number `block` may start. If not, sets `stop` to the reason."""
@@ -142,6 +144,7 @@ class _StoppingRule:
                 trials_in_block=self.done.has_block(block),
                 extra_blocks=extra_blocks,
                 unmeasured=unmeasured,
+                has_results=self._has_results,
             )
             # If a viewer has requested another block, `close` returns False, and the rule runs again.
             if self.stop is None or self._extra_blocks.close(extra_blocks):

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weir.model.run_types import WEIR
+from weir.parsing import format_duration
 from weir.study.block_order import order_block
 from weir.study.cells import ASSUMED_OVERHEAD_S, PlannedCell
 from weir.study.study import EVIDENCE_BLOCKS, INTERVAL_BLOCKS, Study
@@ -117,12 +118,3 @@ def _estimate_null_server_s(planned: PlannedCell) -> float:
         if planned.cell.generator == WEIR
         else OTHER_NULL_SERVER_S + min(planned.duration_s, MAX_NULL_SERVER_S)
     )
-
-
-def format_duration(seconds: float) -> str:
-    """Returns a duration in words, such as '45 s', '12 min' or '3.5 h'."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
