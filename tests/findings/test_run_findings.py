@@ -128,7 +128,7 @@ def test_a_run_without_any_valid_trial_has_no_answer_and_says_why(find: Find) ->
 
 def test_a_run_without_any_trial_has_no_answer(find: Find) -> None:
     findings = find(replace(QUICK, skip=lambda label, block: True, ended=None))
-    assert findings.answer.sentence == "No answer: no trial was finished. The run was interrupted after 0 of 9 trials."
+    assert findings.answer.sentence == "No answer: no trial was finished. So far, weir has tried 0 of 9 trials."
     assert findings.audit.sentence == "No trial measured anything that could be audited."
 
 

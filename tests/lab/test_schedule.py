@@ -51,7 +51,7 @@ def test_what_is_rejected_in_the_last_block_is_tried_again_behind_it_and_not_for
 
 
 def test_behind_the_last_block_nothing_is_tried_again_without_time() -> None:
-    assert len(played(1, rejected={(1, 2)}, has_budget_left=lambda: False)) == 3
+    assert len(played(1, rejected={(1, 2)}, should_retry=lambda: False)) == 3
 
 
 def test_a_run_that_goes_on_does_what_is_missing() -> None:

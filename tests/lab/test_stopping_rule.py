@@ -95,8 +95,8 @@ def test_a_run_without_a_fixed_number_of_blocks_ends_when_a_stack_never_has_a_va
         assert (stop.rule if stop else None) == expected
 
 
-def test_a_run_without_a_fixed_number_of_blocks_ends_after_the_first_block_if_no_load_has_a_result() -> None:
-    for of, has_results, expected in (
+def test_a_run_without_a_fixed_number_of_blocks_ends_after_the_first_block_if_no_request_was_answered() -> None:
+    for of, has_responses, expected in (
         (method(width=0.05, budget_s=300), False, "no_valid_trial"),
         (method(width=0.05, budget_s=300), True, None),
         (method(), False, None),
@@ -109,6 +109,6 @@ def test_a_run_without_a_fixed_number_of_blocks_ends_after_the_first_block_if_no
             block_s=1.0,
             trials_in_block=False,
             unmeasured="one",
-            has_results=has_results,
+            has_responses=has_responses,
         )
         assert (stop.rule if stop else None) == expected

@@ -179,7 +179,14 @@ def test_the_generators_own_reasons_count_unless_the_lab_knows_better() -> None:
     assert judged(generator=[("unsent", "12 were not sent")]).validity == "suspect"
     assert judged(generator=[(LATE_AGENT, "one began 9 ms late")]).validity == "suspect"
     assert judged(generator=[(FEWER_AGENTS, "one was lost before")]).validity == "suspect"
+    assert judged(generator=[("gc", "the collector stopped it")]).validity == "suspect"
     assert only(judged(generator=[(LOST_AGENT, "one is lost")])) == ("lost agent", "invalid")
+    assert judged(generator=[("lost", "one process died")]).validity == "invalid"
+
+
+def test_a_script_without_an_answered_request_makes_a_trial_invalid_and_leads_to_its_output() -> None:
+    (reason,) = judged(other_generator="locust", generator=[("no_response", "no request was answered")]).reasons
+    assert (reason.validity, reason.next_step) == ("invalid", "read the output of locust in the run's folder logs")
 
 
 def test_ports_that_are_used_up_are_the_generators_failure_even_where_failures_are_a_result() -> None:

@@ -34,11 +34,9 @@ def build_answer(
     generators, the answer is about the generators."""
     tail = ""
     if progress != "complete":
-        start = (
-            "This is an interim answer, from"
-            if progress == "interim" and trials.used
-            else "The run was interrupted after"
-        )
+        start = "The run was interrupted after"
+        if progress == "interim":
+            start = "This is an interim answer, from" if trials.used else "So far, weir has tried"
         tail = f" {start} {trials.tried:,} of {trials.planned:,} trials."
     if trials.used == 0:
         would_change = "A run with a valid trial of each server would give an answer."

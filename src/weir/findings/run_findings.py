@@ -249,7 +249,8 @@ def _describe_point(
 
 
 def _describe_omitted(trial: Trial, names: Mapping[int, str], labels: PointNames) -> OmittedTrial:
-    cell, reasons = trial.cell, trial.result.verdict.texts or ("nothing was measured",)
+    cell, found = trial.cell, trial.result.verdict.reasons
+    reasons = tuple(reason.text for reason in found if reason.validity == "invalid") or ("nothing was measured",)
     name, point = names[cell.id], labels.of(cell)
     return OmittedTrial(trial.id, cell.stack_label, name, point, trial.block, trial.attempt, reasons)
 

@@ -209,7 +209,7 @@ class OmittedTrial:
     attempt: int
     """Number of the attempt, from 1. Each repeat of a rejected trial has the next number."""
     reasons: tuple[str, ...]
-    """The reasons in the trial's verdict."""
+    """The reasons why the trial is invalid."""
 
 
 @dataclass(frozen=True, slots=True)

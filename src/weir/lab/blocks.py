@@ -62,7 +62,7 @@ def run_blocks(
         done,
         head_start=run.study.head_start(cells),
         should_continue=rule.should_continue,
-        has_budget_left=rule.has_budget_left,
+        should_retry=rule.should_retry,
     )
     for number, (block, position, planned) in enumerate(trials, start=len(earlier) + 1):
         built = prepare_stack(planned)
@@ -109,7 +109,7 @@ class _StoppingRule:
         self._done_s = sum(by_id[cell_id] for cell_id, _ in self.done.accepted)
         self._spent_s = sum(trial.result.phases_s.get("total", 0.0) for trial in earlier)
         self._trials = self._answered_trials = len(earlier)
-        self._has_results = any(trial.result.summary is not None for trial in earlier)
+        self._has_responses = any(_has_responses(trial.result) for trial in earlier)
         self.stop: StopReason | None = None
 
     def estimate_remaining_s(self) -> float | None:
@@ -125,7 +125,7 @@ class _StoppingRule:
         self._done_s += planned.trial_s if result.verdict.validity != "invalid" else 0.0
         self._spent_s += result.phases_s["total"]
         self._trials += 1
-        self._has_results = self._has_results or result.summary is not None
+        self._has_responses = self._has_responses or _has_responses(result)
 
     def should_start_block(self, block: int) -> bool:
         """Returns whether block number `block` may start. If not, sets `stop` to the reason."""
@@ -144,7 +144,7 @@ class _StoppingRule:
                 trials_in_block=self.done.has_block(block),
                 extra_blocks=extra_blocks,
                 unmeasured=unmeasured,
-                has_results=self._has_results,
+                has_responses=self._has_responses,
             )
             # If a viewer has requested another block, `close` returns False, and the rule runs again.
             if self.stop is None or self._extra_blocks.close(extra_blocks):
@@ -173,7 +173,10 @@ class _StoppingRule:
         self._observer.on_answer(blocks, labels)
         return True
 
-    def has_budget_left(self) -> bool:
+    def should_retry(self) -> bool:
+        """Returns whether an invalid trial may run again after the last block."""
+        if self._method.last_block is None and not self._has_responses:
+            return False
         return self._method.budget_s is None or self._spent_s + self._trial_s <= self._method.budget_s
 
     @property
@@ -187,3 +190,7 @@ class _StoppingRule:
         with RunReader(self._writer.path) as reader:
             trials, metric = reader.trials(), self._method.width_of
             return list(iter_precisions(self._writer.info, self._writer.cells, trials, metric, width))
+
+
+def _has_responses(result: TrialResult) -> bool:
+    return result.summary is not None and result.summary.requests.completed > 0

@@ -38,7 +38,7 @@ def schedule(
     *,
     head_start: HeadStart | None = None,
     should_continue: Callable[[int, Sequence[PlannedCell]], bool] = lambda *_: True,
-    has_budget_left: Callable[[], bool] = lambda: True,
+    should_retry: Callable[[], bool] = lambda: True,
 ) -> Iterator[Slot]:
     """Yields block, position and cell of every missing trial, block by block.
 
@@ -51,7 +51,7 @@ def schedule(
         head_start: the cells with short trials, and the number of blocks; None: every block has all cells.
         should_continue: called with the number of blocks and their cells, after the head start and each later block;
             False ends the run.
-        has_budget_left: called before each retry after the last block.
+        should_retry: called before each retry after the last block; False ends the run.
     """
     planned_blocks: list[tuple[int, list[PlannedCell]]] = []
     retried = range(1, retries + 1)
@@ -78,7 +78,7 @@ def schedule(
             return
     for _ in range(retries):
         for trial in _list_missing(planned_blocks, done, retried):
-            if not has_budget_left():
+            if not should_retry():
                 return
             yield trial
 

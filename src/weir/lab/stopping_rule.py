@@ -14,7 +14,7 @@ from weir.study.file import Method
 
 _FUTILE_BLOCKS = 3
 """A run without a fixed number of blocks ends after this number of blocks if a stack has no valid trial. It ends after
-one block if no load has a result, for example because the script fails."""
+one block if no request was answered, for example because the script fails."""
 
 if TYPE_CHECKING:
     # A slow import: see `blocks`.
@@ -31,7 +31,7 @@ def find_stop_reason(
     trials_in_block: bool,
     extra_blocks: int = 0,
     unmeasured: str = "",
-    has_results: bool = True,
+    has_responses: bool = True,
 ) -> StopReason | None:
     """Returns the reason not to start a block; None if the block starts.
 
@@ -42,14 +42,14 @@ def find_stop_reason(
         trials_in_block: whether the block started before an interruption; such a block runs in any case.
         extra_blocks: number of blocks that a viewer requested in addition to the study's blocks.
         unmeasured: label of a stack without a valid trial so far; empty without such a stack.
-        has_results: whether a load has a result so far, valid or not.
+        has_responses: whether a request was answered so far.
     """
     if trials_in_block or block == 1:
         return None
     done = block - 1
     blocks = f"{done} block{'s' if done > 1 else ''}"
-    if method.last_block is None and not has_results:
-        return StopReason("no_valid_trial", done, f"no load has a result after {blocks}")
+    if method.last_block is None and not has_responses:
+        return StopReason("no_valid_trial", done, f"no request was answered in {blocks}")
     if unmeasured and method.last_block is None and done >= _FUTILE_BLOCKS:
         return StopReason("no_valid_trial", done, f"{blocks} have no valid trial of {unmeasured}")
     # The number includes blocks that viewers requested before an interruption of the run.

@@ -35,9 +35,9 @@ COUNT_SHARE = 0.01
 SERVICE_ENDED = "service ended"
 
 _GENERATOR_VALIDITY: Mapping[str, Validity] = {
-    **dict.fromkeys(("no_response", "stalled", "slept", "ports", LOST_AGENT), "invalid"),
-    **dict.fromkeys((FEWER_AGENTS, LATE_AGENT, "unsent", "rate", "load_cap", "retried"), "suspect"),
-    **dict.fromkeys(("redirects", "lower_bounds"), "valid"),
+    **dict.fromkeys(("no_response", "stalled", "slept", "ports", "lost", LOST_AGENT), "invalid"),
+    **dict.fromkeys((FEWER_AGENTS, LATE_AGENT, "unsent", "rate", "load_cap", "retried", "gc"), "suspect"),
+    **dict.fromkeys(("redirects", "lower_bounds", "clients"), "valid"),
 }
 """Validity for each kind of reason in the generator's own verdict. The rules below judge all other kinds."""
 
@@ -210,7 +210,7 @@ def _find_delays(facts: Facts) -> Iterator[Reason]:
     if facts.other_generator and used.cpu_fraction >= BUSY_FRACTION:
         fact = f"{facts.other_generator} used {used.cpu_fraction:.0%} of its CPU time"
         yield Reason("generator busy", "suspect", fact, limit, cause, f"{step}; or use a more efficient generator")
-    if _is_busy(facts):
+    elif _is_busy(facts):
         fact = f"the generator was busy {used.busy_fraction:.0%} of the time"
         yield Reason("generator busy", "suspect", fact, limit, cause, step)
     lag, response = facts.lag_p99_us, facts.load.response_time_us.p50
@@ -256,7 +256,9 @@ def _find_notes(facts: Facts) -> Iterator[Reason]:
     verdict = facts.load.verdict
     for kind, text in zip(verdict.kinds, verdict.reasons, strict=True):
         if kind in _GENERATOR_VALIDITY:
-            yield Reason(kind.replace("_", " "), _GENERATOR_VALIDITY[kind], text)
+            step = f"read the output of {facts.other_generator} in the run's folder logs"
+            next_step = step if facts.other_generator and kind == "no_response" else ""
+            yield Reason(kind.replace("_", " "), _GENERATOR_VALIDITY[kind], text, next_step=next_step)
     # weir records the load of a script, with intervals and the tool's CPU time.
     if facts.other_generator and facts.load.generator.busy_fraction is None:
         unknown = "reports no intervals and no schedule lag: steady state, drift and lag are unknown"

@@ -156,7 +156,7 @@ def test_requests_that_hang_when_locust_stops_are_unanswered(locust: Locust, sho
     assert load.weir["requests"] == {
         "intended": 2, "sent": 2, "completed": 0, "ok": 0, "failed": 0, "unanswered": 2, "unsent": 0, "retried": 0,
     }  # fmt: skip
-    assert load.weir["verdict"]["kinds"] == ["nothing"]
+    assert load.weir["verdict"]["kinds"] == ["no_response"]
 
 
 BUSY = """

@@ -242,7 +242,7 @@ def test_a_load_without_a_request_is_invalid() -> None:
     recording = begin(("master",))
     take(recording, (0, stopped(1.0)))
     summary = end(recording).summary
-    assert summary.verdict.kinds == ["nothing"]
+    assert summary.verdict.kinds == ["no_response"]
     assert summary.generator.threads == 1
 
 

@@ -115,7 +115,7 @@ def _judge(
         reasons.append(Reason("lost", "invalid", fact, "limit 0", cause))
     if not tally.completed:
         cause = "the target does not respond, or the script sends no request"
-        reasons.append(Reason("nothing", "invalid", "no request was answered", cause=cause))
+        reasons.append(Reason("no_response", "invalid", "no request was answered", cause=cause))
     if tally.failed:
         errors = ", ".join(f"{kind} {count}" for kind, count in tally.errors.most_common())
         fact = f"{tally.failed} of {tally.requests} requests failed"
