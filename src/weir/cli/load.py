@@ -161,6 +161,7 @@ def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackR
         if request.live:
             from weir.cli.load_page import live_load
 
+            plan = replace(plan, shares_cpu=True)
             board = shown.enter_context(live_load(plan, listen=request.listen))
         view = shown.enter_context(LiveView(plan)) if at_terminal() and not request.quiet else None
         first = _StartAndEvents(teller(quiet=request.quiet or view is not None))

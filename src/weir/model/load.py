@@ -342,6 +342,8 @@ class LoadPlan:
     """If several engines share the load: the index of this engine's first thread, and the number of all threads."""
     held: bool = _plan_key(False, "held")
     """Whether the engine opens the connections and then waits until weir sends the start time."""
+    shares_cpu: bool = _plan_key(False, "shares_cpu")
+    """Whether weir needs CPU time during the load, for the live page. On a single CPU, an open load then sleeps."""
 
     def answered_to_the_end(self) -> "LoadPlan":
         """Returns the same load, but the generator waits for the last responses. The generator sends no new request

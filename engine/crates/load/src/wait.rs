@@ -35,10 +35,12 @@ pub(crate) enum WaitStrategy {
 
 impl WaitStrategy {
     pub(crate) fn of(plan: &Plan) -> Self {
-        // `taskset -c 0 weir load` gives the generator a CPU as `--cpus 0` does.
-        let has_own_cpus =
-            plan.cpus.len() >= plan.threads || (plan.threads == 1 && weir_sys::limits::is_confined_to_one_cpu());
-        match (plan.load.is_timed(), has_own_cpus) {
+        // `taskset -c 0 weir load` gives the generator a CPU as `--cpus 0` does. A thread that never sleeps would leave no
+        // time on this CPU for the caller, whose priority is lower.
+        let is_timed = plan.load.is_timed();
+        let must_sleep = is_timed && plan.shares_cpu;
+        let is_alone = plan.threads == 1 && !must_sleep && weir_sys::limits::is_confined_to_one_cpu();
+        match (is_timed, plan.cpus.len() >= plan.threads || is_alone) {
             (false, false) => Self::Block,
             (false, true) => Self::SpinThenBlock,
             (true, false) => Self::Sleep,

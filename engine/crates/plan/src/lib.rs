@@ -119,6 +119,10 @@ pub struct Plan {
     /// Whether the load, with open connections, waits for its start time.
     #[serde(default)]
     pub held: bool,
+    /// Whether the caller needs CPU time during the load, for example for a page with figures. On a single CPU, an open
+    /// load then sleeps between its requests.
+    #[serde(default)]
+    pub shares_cpu: bool,
 }
 
 /// The threads of one engine, out of all threads that share a load.

@@ -122,16 +122,19 @@ fn generator_spins_on_its_own_cpu() {
 }
 
 #[test]
-fn generator_confined_to_one_cpu_waits_as_on_its_own() {
+fn generator_confined_to_one_cpu_waits_as_on_its_own_unless_the_caller_needs_the_cpu() {
     let plan = open(responding(OK), 2, 100.0);
-    let run = std::process::Command::new("taskset")
-        .args(["-c", "0", env!("CARGO_BIN_EXE_weir-engine"), "load"])
-        .stdin(plan_file(&plan.to_string()))
-        .output()
-        .unwrap();
-    let text = String::from_utf8(run.stdout).unwrap();
-    let hello: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-    assert_eq!(hello["wait"], "sleep-spin");
+    for (shares_cpu, wait) in [(false, "sleep-spin"), (true, "sleep")] {
+        let plan = with(plan.clone(), "shares_cpu", shares_cpu);
+        let run = std::process::Command::new("taskset")
+            .args(["-c", "0", env!("CARGO_BIN_EXE_weir-engine"), "load"])
+            .stdin(plan_file(&plan.to_string()))
+            .output()
+            .unwrap();
+        let text = String::from_utf8(run.stdout).unwrap();
+        let hello: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        assert_eq!(hello["wait"], wait);
+    }
     assert_eq!(Run::of(&plan).hello["wait"], "sleep");
 }
 
