@@ -13,8 +13,8 @@ use weir_net::tls::{Client, TlsDriver};
 use weir_net::{Backend as NetBackend, Driver, EpollDriver, Errno, Stamping, UringDriver};
 use weir_plan::{Backend, Plan, Protocol, Until};
 use weir_record::{
-    BestSecond, CHECK_INTERVAL_NS, Event, Hello, Interval, IntervalMerger, IntervalPart, Record, SCHEMA, Slowest,
-    StallDetector,
+    BestSecond, BucketCounts, CHECK_INTERVAL_NS, Event, Hello, Interval, IntervalMerger, IntervalPart, Record, SCHEMA,
+    Slowest, StallDetector,
 };
 use weir_schedule::Shard;
 
@@ -384,7 +384,7 @@ impl Collector<'_> {
     fn take_part(&self, merger: &mut IntervalMerger, part: IntervalPart) -> Option<Interval> {
         let mut spares = Vec::new();
         let interval = merger.take(part, &mut spares);
-        spares.iter_mut().for_each(weir_record::Histogram::reset);
+        spares.iter_mut().for_each(BucketCounts::clear);
         self.pool.lock().unwrap_or_else(PoisonError::into_inner).append(&mut spares);
         interval
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub type Histogram = hdrhistogram::Histogram<u64>;
 
 /// One hour. Longer times count as this.
-const MAX_NS: u64 = 3_600_000_000_000;
+pub(crate) const MAX_NS: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 const NS_PER_US: f64 = 1e3;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::histogram::add;
-use crate::{Counts, Histogram, Interval, IntervalStatistics, encode};
+use crate::{BucketCounts, Counts, Histogram, Interval, IntervalStatistics, encode, new_histogram};
 
 /// One thread's part of an interval.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct IntervalPart {
     /// Age of the oldest request without a response at the end.
     pub oldest_age_ns: u64,
     /// Response times of the requests that completed.
-    pub response_time: Histogram,
+    pub response_time: BucketCounts,
 }
 
 impl IntervalPart {
@@ -34,10 +34,10 @@ impl IntervalPart {
         self.in_flight += other.in_flight;
         self.queued += other.queued;
         self.oldest_age_ns = self.oldest_age_ns.max(other.oldest_age_ns);
-        add(&mut self.response_time, &other.response_time);
+        self.response_time.add(&other.response_time);
     }
 
-    fn to_record(&self) -> Interval {
+    fn to_record(&self, response_time: &Histogram) -> Interval {
         Interval {
             index: self.index,
             start_s: self.start_ns as f64 / 1e9,
@@ -53,8 +53,8 @@ impl IntervalPart {
             oldest_age_us: self.oldest_age_ns as f64 / 1e3,
             bytes_sent: self.counts.bytes_sent,
             bytes_received: self.counts.bytes_received,
-            response_time_us: IntervalStatistics::of(&self.response_time),
-            histogram: encode(&self.response_time),
+            response_time_us: IntervalStatistics::of(response_time),
+            histogram: encode(response_time),
         }
     }
 }
@@ -78,15 +78,14 @@ impl IntervalMerger {
             ended: Vec::new(),
             waiting: BTreeMap::new(),
             counts: Counts::default(),
-            response_time: crate::new_histogram(),
+            response_time: new_histogram(),
         }
     }
 
-    /// Adds a part. Returns the interval's record once it is complete. Moves unused histograms to `spares` without
-    /// clearing them.
-    pub fn take(&mut self, part: IntervalPart, spares: &mut Vec<Histogram>) -> Option<Interval> {
+    /// Adds a part. Returns the interval's record once it is complete. Moves unused counts to `spares` without clearing
+    /// them.
+    pub fn take(&mut self, part: IntervalPart, spares: &mut Vec<BucketCounts>) -> Option<Interval> {
         self.counts.add(&part.counts);
-        add(&mut self.response_time, &part.response_time);
         let index = part.index;
         let (came, merged) = match self.waiting.remove(&index) {
             None => (1, part),
@@ -100,9 +99,17 @@ impl IntervalMerger {
             self.waiting.insert(index, (came, merged));
             return None;
         }
-        let record = merged.to_record();
+        let record = self.close(&merged);
         spares.push(merged.response_time);
         Some(record)
+    }
+
+    /// Adds a complete interval to the sums. Returns its record.
+    fn close(&mut self, part: &IntervalPart) -> Interval {
+        let mut response_time = new_histogram();
+        part.response_time.add_to(&mut response_time);
+        add(&mut self.response_time, &response_time);
+        part.to_record(&response_time)
     }
 
     /// Records the end of a thread with its number of intervals. Returns the intervals that waited only for this
@@ -115,7 +122,8 @@ impl IntervalMerger {
             .filter(|&(&index, &(came, _))| came >= self.expected(index))
             .map(|(&index, _)| index)
             .collect();
-        whole.into_iter().filter_map(|index| self.waiting.remove(&index)).map(|(_, part)| part.to_record()).collect()
+        let parts: Vec<_> = whole.into_iter().filter_map(|index| self.waiting.remove(&index)).collect();
+        parts.iter().map(|(_, part)| self.close(part)).collect()
     }
 
     /// Returns the number of parts of an interval.
@@ -126,10 +134,10 @@ impl IntervalMerger {
 
     /// Returns the incomplete intervals, which some threads did not reach, in order.
     pub fn rest(&mut self) -> Vec<Interval> {
-        std::mem::take(&mut self.waiting).into_values().map(|(_, part)| part.to_record()).collect()
+        std::mem::take(&mut self.waiting).into_values().map(|(_, part)| self.close(&part)).collect()
     }
 
-    /// Returns the sums over all intervals.
+    /// Returns the sums over all intervals that have a record.
     pub fn totals(&self) -> (&Counts, &Histogram) {
         (&self.counts, &self.response_time)
     }
@@ -140,13 +148,11 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::{ErrorKind, new_histogram};
+    use crate::ErrorKind;
 
     fn part(index: u64, ok: u64, oldest_age_ns: u64, values: &[u64]) -> IntervalPart {
-        let mut response_time = new_histogram();
-        for &value in values {
-            response_time.saturating_record(value);
-        }
+        let mut response_time = BucketCounts::default();
+        values.iter().for_each(|&value| response_time.record(value));
         let mut counts = Counts { due: ok + 1, sent: ok + 1, ok, ..Counts::default() };
         counts.errors.count(ErrorKind::Timeout, 1);
         IntervalPart {

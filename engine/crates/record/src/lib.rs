@@ -4,6 +4,7 @@
 //! the summary; other code only formats it. The crate has no I/O: records are values that serialise themselves. Times
 //! are nanoseconds in the code and microseconds (`_us`) in records; see `docs/reference/engine.md`.
 
+mod bucket_counts;
 mod counts;
 mod fairness;
 mod histogram;
@@ -17,6 +18,7 @@ mod summary;
 mod until_failure;
 mod verdict;
 
+pub use bucket_counts::BucketCounts;
 pub use counts::{Counts, ErrorCounts, ErrorKind, StatusCounts};
 pub use fairness::Fairness;
 pub use histogram::{Clocks, Histogram, IntervalStatistics, Statistics, encode, new_histogram};

@@ -88,7 +88,7 @@ mod tests {
             in_flight: 0,
             queued: 0,
             oldest_age_ns: 0,
-            response_time: crate::new_histogram(),
+            response_time: crate::BucketCounts::default(),
         };
         let mut merger = crate::IntervalMerger::new(1);
         merger.take(part, &mut Vec::new()).unwrap_or_else(|| panic!("one thread's part is the interval"))

@@ -1,15 +1,15 @@
 //! The counts of one thread: those of the open interval, and the clocks of the whole load.
 //!
-//! Hot path. Rules: counting never allocates and never locks. At the end of an interval its histogram goes to the
-//! collecting thread, which takes the quantiles, encodes and clears it, and a cleared one comes from the pool.
+//! Hot path. Rules: counting never allocates and never locks. At the end of an interval its response times go to the
+//! collecting thread, which makes a histogram of them, and cleared counts come from the pool.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_http::Response;
 use weir_record::{
-    Clocks, Counts, ErrorKind, Event, FirstResponse, Histogram, IntervalPart, KernelTimestamps, Responses, Slowest,
-    StatusCounts, TimeLine, new_histogram,
+    BucketCounts, Clocks, Counts, ErrorKind, Event, FirstResponse, IntervalPart, KernelTimestamps, Responses, Slowest,
+    StatusCounts, TimeLine,
 };
 
 use crate::collect::Message;
@@ -17,8 +17,8 @@ use crate::in_flight::InFlightRequest;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Cleared histograms, ready to be filled again.
-pub(crate) type Pool = Arc<Mutex<Vec<Histogram>>>;
+/// Cleared counts, ready to be filled again.
+pub(crate) type Pool = Arc<Mutex<Vec<BucketCounts>>>;
 
 /// The first whole response of any thread.
 pub(crate) type First = Arc<OnceLock<FirstResponse>>;
@@ -38,20 +38,23 @@ pub(crate) struct Gauges {
 pub(crate) struct Tally {
     /// The counts of the open interval.
     pub(crate) counts: Counts,
+    /// The clocks of connections and unanswered requests; those of responses once they are complete.
     pub(crate) clocks: Clocks,
     pub(crate) status: StatusCounts,
     pub(crate) slowest: Slowest,
     pub(crate) kernel_timestamps: KernelTimestamps,
     pub(crate) responses: Responses,
-    /// Requests that were written when they were due, which a closed loop does: they need no histogram.
-    without_lag: u64,
-    /// Service times of responses that came in one piece. They are times to the first byte too, so that one record is
-    /// enough.
-    in_one_piece: Histogram,
     /// Bytes of the first response's body, [`UNKNOWN`] until this thread knows it.
     first_length: u64,
     first: First,
-    response_time: Histogram,
+    /// Response times of the open interval.
+    response_time: BucketCounts,
+    // The other clocks of the whole load.
+    schedule_lag: BucketCounts,
+    /// Service times of responses in one piece, which are times to the first byte too.
+    in_one_piece: BucketCounts,
+    service_time: BucketCounts,
+    time_to_first_byte: BucketCounts,
     index: u64,
     interval_ns: u64,
     start_ns: u64,
@@ -70,11 +73,13 @@ impl Tally {
             slowest,
             kernel_timestamps: KernelTimestamps::default(),
             responses: Responses::default(),
-            without_lag: 0,
-            in_one_piece: new_histogram(),
             first_length: UNKNOWN,
             first,
-            response_time: new_histogram(),
+            response_time: BucketCounts::default(),
+            schedule_lag: BucketCounts::default(),
+            in_one_piece: BucketCounts::default(),
+            service_time: BucketCounts::default(),
+            time_to_first_byte: BucketCounts::default(),
             index: 0,
             interval_ns,
             start_ns: 0,
@@ -97,13 +102,16 @@ impl Tally {
         }
     }
 
-    /// The load is over: adds the requests that were recorded apart to the clocks.
+    /// The load is over: adds the times of responses to the clocks.
     pub(crate) fn complete_clocks(&mut self) {
         let clocks = &mut self.clocks;
-        // 0 is in the range of every histogram.
-        let _ = clocks.schedule_lag.record_n(0, self.without_lag);
-        clocks.service_time += &self.in_one_piece;
-        clocks.time_to_first_byte += &self.in_one_piece;
+        self.schedule_lag.add_to(&mut clocks.schedule_lag);
+        for service_time in [&self.service_time, &self.in_one_piece] {
+            service_time.add_to(&mut clocks.service_time);
+        }
+        for time_to_first_byte in [&self.time_to_first_byte, &self.in_one_piece] {
+            time_to_first_byte.add_to(&mut clocks.time_to_first_byte);
+        }
     }
 
     /// Returns when the open interval ends.
@@ -131,23 +139,18 @@ impl Tally {
             false => self.kernel_timestamps.missing += 1,
         }
         let response_ns = request.response_ns();
-        self.response_time.saturating_record(response_ns);
+        self.response_time.record(response_ns);
         if self.slowest.wants(response_ns) {
             self.keep_slow(response.status, request, connection);
         }
-        let clocks = &mut self.clocks;
-        match written_ns.saturating_sub(intended_ns) {
-            0 => self.without_lag += 1,
-            lag_ns => clocks.schedule_lag.saturating_record(lag_ns),
-        }
+        self.schedule_lag.record(written_ns.saturating_sub(intended_ns));
         let service_ns = last_byte_ns.saturating_sub(written_ns);
         let read_ns = last_byte_ns.saturating_sub(first_byte_ns);
         if read_ns == 0 {
-            self.in_one_piece.saturating_record(service_ns);
+            self.in_one_piece.record(service_ns);
         } else {
-            let first_ns = first_byte_ns.saturating_sub(written_ns);
-            clocks.service_time.saturating_record(service_ns);
-            clocks.time_to_first_byte.saturating_record(first_ns);
+            self.service_time.record(service_ns);
+            self.time_to_first_byte.record(first_byte_ns.saturating_sub(written_ns));
         }
         let responses = &mut self.responses;
         responses.body_bytes += response.body_bytes;
@@ -227,7 +230,7 @@ impl Tally {
         // The collecting thread may hold the lock and, at its low priority, not run: waiting for it would stop the
         // load.
         let cleared = self.pool.try_lock().ok().and_then(|mut pool| pool.pop());
-        let response_time = std::mem::replace(&mut self.response_time, cleared.unwrap_or_else(new_histogram));
+        let response_time = std::mem::replace(&mut self.response_time, cleared.unwrap_or_default());
         let part = IntervalPart {
             index: self.index,
             start_ns: self.index * self.interval_ns,
