@@ -72,10 +72,10 @@ def measure_live(setting: Setting) -> Found:
 
 
 def _load(setting: Setting, arguments: list[str], key: str, *, viewed: bool) -> float:
-    """Runs `weir load` on the generator's CPU and returns the value at `key` in its JSON, or the p99 of several
+    """Runs `weir load` with its generator on the generator's CPU and returns the value at `key` in its JSON, or the p99 of several
     quantiles."""
     command: list[str | Path] = [
-        "taskset", "--cpu-list", str(setting.cpus.load), WEIR, "load", setting.nginx.url, *arguments,
+        WEIR, "load", "--cpus", str(setting.cpus.load), setting.nginx.url, *arguments,
         "-d", f"{setting.seconds}s", "--no-generator-limit", "--json", "-", *(["--live"] if viewed else []),
     ]  # fmt: skip
     with subprocess.Popen(
