@@ -72,8 +72,8 @@ def measure_live(setting: Setting) -> Found:
 
 
 def _load(setting: Setting, arguments: list[str], key: str, *, viewed: bool) -> float:
-    """Runs `weir load` with its generator on the generator's CPU and returns the value at `key` in its JSON, or the p99 of several
-    quantiles."""
+    """Runs `weir load` with a CPU of its own for the generator. Returns the value at `key` in its JSON, or the p99 of
+    several quantiles."""
     command: list[str | Path] = [
         WEIR, "load", "--cpus", str(setting.cpus.load), setting.nginx.url, *arguments,
         "-d", f"{setting.seconds}s", "--no-generator-limit", "--json", "-", *(["--live"] if viewed else []),

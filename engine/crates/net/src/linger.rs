@@ -37,7 +37,7 @@ impl Lingering {
     /// Returns a connection whose time is over, `None` if there is none left.
     #[inline(always)]
     pub(crate) fn overdue(&mut self) -> Option<OwnedFd> {
-        // Mostly so. A poll has few other instructions.
+        // Every poll asks, and there is almost never such a connection.
         if self.keys.is_empty() { None } else { self.take_overdue() }
     }
 

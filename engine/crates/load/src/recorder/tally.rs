@@ -38,7 +38,7 @@ pub(crate) struct Gauges {
 pub(crate) struct Tally {
     /// The counts of the open interval.
     pub(crate) counts: Counts,
-    /// The clocks of connections and unanswered requests; those of responses once they are complete.
+    /// The clocks of connections and of unanswered requests. [`Self::complete_clocks`] adds those of responses.
     pub(crate) clocks: Clocks,
     pub(crate) status: StatusCounts,
     pub(crate) slowest: Slowest,
@@ -49,7 +49,7 @@ pub(crate) struct Tally {
     first: First,
     /// Response times of the open interval.
     response_time: BucketCounts,
-    // The other clocks of the whole load.
+    /// Schedule lag of the whole load, as the clocks below.
     schedule_lag: BucketCounts,
     /// Service times of responses in one piece, which are times to the first byte too.
     in_one_piece: BucketCounts,
