@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sysconfig
@@ -247,7 +248,10 @@ def test_a_load_until_the_first_failure_says_what_was_reached(weir: Weir, serve:
     done = weir("load", url, *arguments)
     assert done.returncode == 0, done.stderr
     assert "first failure at" in done.stdout
-    assert "after 300 answered" in done.stdout
+    answered = re.search(r"after (\d+) answered", done.stdout)
+    assert answered, done.stdout
+    # A new user's connection may be refused before the last responses of up to 20 users are read.
+    assert 280 <= int(answered[1]) <= 300
     assert "highest throughput until then" in done.stdout
 
 
