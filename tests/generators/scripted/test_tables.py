@@ -145,7 +145,7 @@ def test_rows_of_an_earlier_run_do_not_count(tmp_path: Path, claims: Claims) -> 
             f"{JTL}\n2026/01/01 10:00:00,20,a,200,OK,T,true,5,1\n",
             "invalid literal for int() with base 10: '2026/01/01 10:00:00'",
         ),
-        (f"{JTL}\n100,20\n", "list index out of range"),
+        (f"{JTL}\n100,20\n", "found a row that does not have 9 columns"),
     ],
 )
 def test_a_table_that_is_not_readable_has_a_problem(

@@ -10,11 +10,11 @@ import re
 import struct
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cache, lru_cache
-from operator import itemgetter
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -74,10 +74,8 @@ class Jtl(Samples):
 
     def __init__(self) -> None:
         super().__init__()
-        self._has_heading = False
-        self._get: Callable[[list[str]], tuple[str, ...]] = tuple
-        """Returns the values of `_JTL_COLUMNS` in a row that ends with an additional empty value."""
-        self._users = ""
+        self._columns: list[str] = []
+        """The heading. Empty: not read yet."""
         self._numbers: dict[tuple[str, str, str, bool], int] = {}
         """The index of the outcome for a label, a response code, the column `success` and `Outcome.is_part`."""
         self._delimiter = ","
@@ -91,51 +89,74 @@ class Jtl(Samples):
         # A line break within quotes does not end a row.
         while end and unread.count(b'"', 0, end) % 2:
             end = unread.rfind(b"\n", 0, end - 1) + 1
-        lines, rows = io.StringIO(unread[:end].decode(errors="replace"), newline="\n"), []
-        if end and not self._has_heading:
-            self._has_heading = True
-            heading = lines.readline().strip()
+        text = unread[:end].decode(errors="replace")
+        if end and not self._columns:
+            heading, _, text = text.partition("\n")
             self._delimiter = next((mark for mark in ",;\t|" if mark in heading), ",")
-            columns = heading.split(self._delimiter)
-            if missing := [name for name in _JTL_COLUMNS[:3] if name not in columns]:
-                raise ValueError(f"found no column {missing[0]!r} in {heading[:60]!r}")
-            # The last column is empty.
-            at = {name: index for index, name in enumerate(columns)}
-            self._get = itemgetter(*(at.get(name, -1) for name in _JTL_COLUMNS))
-        for row in csv.reader(lines, delimiter=self._delimiter):
-            row.append("")
-            start_ms, took_ms, label, code, message, thread, success, received, users = self._get(row)
-            start_ns = int(start_ms) * _MS_NS
-            end_ns = start_ns + int(took_ms) * _MS_NS
-            if users != self._users:
-                self._users, self.users = users, max(self.users, int(users or 0))
-            is_part = self._is_part(label, message, thread, start_ns, end_ns, has_failed=success == "false")
-            number = self._numbers.get((label, code, success, is_part))
-            if number is None:
-                number = self._number_outcome(label, code, success, is_part=is_part)
-            rows.append((end_ns, number, float(took_ms), 0, int(received or 0)))
-        return np.array(rows, REQUEST), unread[end:]
+            self._columns = heading.strip().split(self._delimiter)
+            if missing := [name for name in _JTL_COLUMNS[:3] if name not in self._columns]:
+                raise ValueError(f"found no column {missing[0]!r} in {heading.strip()[:60]!r}")
+        # Whole columns: a loop over the rows would take CPU time from JMeter.
+        if '"' in text:
+            rows = list(csv.reader(io.StringIO(text, newline="\n"), delimiter=self._delimiter))
+            number, values = len(rows), list(chain.from_iterable(rows))
+        else:
+            number, values = text.count("\n"), text.replace("\n", self._delimiter).split(self._delimiter)[:-1]
+        width, requests = len(self._columns), np.zeros(number, REQUEST)
+        if len(values) != number * width:
+            raise ValueError(f"found a row that does not have {width} columns")
+        if number:
+            starts, took, labels, codes, messages, threads, successes, received, users = (
+                values[self._columns.index(name) :: width] if name in self._columns else [""] * number
+                for name in _JTL_COLUMNS
+            )
+            starts_ms, took_ms = np.array(list(map(int, starts))), np.array(list(map(int, took)))
+            ends_ms = starts_ms + took_ms
+            parts = self._find_parts(labels, messages, threads, starts_ms.tolist(), ends_ms.tolist(), successes)
+            for outcome in dict.fromkeys(zip(labels, codes, successes, parts, strict=True)):
+                if outcome not in self._numbers:
+                    self._numbers[outcome] = self._number_outcome(*outcome)
+            requests["end_ns"], requests["response_time_ms"] = ends_ms * _MS_NS, took_ms
+            requests["outcome"] = [self._numbers[key] for key in zip(labels, codes, successes, parts, strict=True)]
+            requests["received_bytes"] = [int(size or 0) for size in received]
+            self.users = max(self.users, *(int(then or 0) for then in set(users)))
+        return requests, unread[end:]
 
-    def _number_outcome(self, label: str, code: str, success: str, *, is_part: bool) -> int:
+    def _number_outcome(self, label: str, code: str, success: str, is_part: bool) -> int:
         kind = classify_failure(f"status {code}" if code.isdecimal() or not code else code)
         status = int(code) if code.isdecimal() and len(code) == 3 else 0
-        outcome = Outcome("", label, status, kind if success == "false" else None, has_start=False, is_part=is_part)
-        number = self._numbers[label, code, success, is_part] = self._number(outcome)
-        return number
+        failure = kind if success == "false" else None
+        return self._number(Outcome("", label, status, failure, has_start=False, is_part=is_part))
 
-    def _is_part(self, label: str, message: str, thread: str, start_ns: int, end_ns: int, *, has_failed: bool) -> bool:
+    def _find_parts(
+        self,
+        labels: Sequence[str],
+        messages: Sequence[str],
+        threads: Sequence[str],
+        starts_ms: Sequence[int],
+        ends_ms: Sequence[int],
+        successes: Sequence[str],
+    ) -> list[bool]:
+        """Returns `Outcome.is_part` for each row."""
+        if any(self._children.values()) or any(map(_find_whole, set(labels))) or any(map(_count_requests, messages)):
+            rows = zip(labels, messages, threads, starts_ms, ends_ms, successes, strict=True)
+            return [self._is_part(*row) for row in rows]
+        self._wholes.update(zip(threads, zip(labels, starts_ms, ends_ms, strict=True), strict=True))
+        return [False] * len(labels)
+
+    def _is_part(self, label: str, message: str, thread: str, start_ms: int, end_ms: int, success: str) -> bool:
         whole, hop_of = self._wholes.get(thread), _find_whole(label)
         if requests := _count_requests(message):
             # A transaction with a sample of its own comes before its requests, any other transaction after them.
-            if whole is None or start_ns > whole[1]:
+            if whole is None or start_ms > whole[1]:
                 self._children[thread] = int(requests)
             return True
-        if thread and whole and hop_of == whole[0] and start_ns <= whole[2]:
+        if thread and whole and hop_of == whole[0] and start_ms <= whole[2]:
             return True
-        self._wholes[thread] = (label, start_ns, end_ns)
+        self._wholes[thread] = (label, start_ms, end_ms)
         if self._children.get(thread):
             self._children[thread] -= 1
-            self.unclaimed = (self.unclaimed[0] + 1, self.unclaimed[1] + has_failed)
+            self.unclaimed = (self.unclaimed[0] + 1, self.unclaimed[1] + (success == "false"))
         return False
 
 
@@ -291,21 +312,24 @@ class TableSource:
         if self._descriptor is None:
             with suppress(FileNotFoundError):
                 self._open()
-        rows: list[Requests] = []
+        data = [self._unread]
         end_s = time.monotonic() + (timeout_s or math.inf)
         while time.monotonic() < end_s:
-            if data := self._read_bytes():
-                try:
-                    found, self._unread = self._samples.read(self._unread + data)
-                    rows.append(found)
-                except (ValueError, IndexError) as error:
-                    self.problem = str(error)
-            elif timeout_s:
-                time.sleep(_PAUSE_S)
-            else:
+            more = self._read_bytes()
+            if more:
+                data.append(more)
+            elif not timeout_s:
                 break
-        if any(map(len, rows)):
-            yield from self._take(np.concatenate(rows))
+            if timeout_s and len(more) < _READ_BYTES:
+                time.sleep(_PAUSE_S)
+        if len(data) > 1:
+            try:
+                requests, self._unread = self._samples.read(b"".join(data))
+            except (ValueError, IndexError) as error:
+                self.problem = str(error)
+            else:
+                if len(requests):
+                    yield from self._take(requests)
 
     def end(self) -> Iterator[tuple[int, Line | None]]:
         if self._last_ns:
