@@ -47,6 +47,12 @@ def test_redirects_are_parts_of_their_sample_and_a_name_with_a_number_is_a_sampl
     assert read(table, next_rows) == (["a-1", "b-1"], [])
 
 
+def test_a_redirect_is_a_part_of_a_sample_that_was_read_before() -> None:
+    table = jtl()
+    assert read(table, "100,20,a,200,OK,T 1-1,true,5,1\n") == (["a"], [])
+    assert read(table, "100,9,a-0,302,Found,T 1-1,true,5,1\n") == ([], ["a-0"])
+
+
 def test_transactions_are_parts_and_jmeters_summary_leaves_out_the_requests_of_one_with_a_sample() -> None:
     table = jtl()
     rows = f"100,5,a,200,OK,T 1-1,true,5,2\n100,5,Round,,{TRANSACTION!r},T 1-1,true,5,2\n".replace("'", '"')
