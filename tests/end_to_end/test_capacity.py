@@ -36,7 +36,7 @@ def queue(distribution: str) -> Iterator[str]:
 
 def asked(weir: Weir, url: str, *options: str, timeout_s: float = END_S) -> dict[str, object]:
     done = weir("capacity", url, "--json", "-", "--quiet", *options, timeout_s=timeout_s)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr + done.stdout
     assert "search " not in done.stderr
     found: dict[str, object] = json.loads(done.stdout)
     return found
@@ -116,7 +116,7 @@ def test_what_does_not_fit_together_is_said_before_anything_is_asked(
 
 def test_a_stack_is_started_anew_for_each_search(weir: Weir, stacks: Path) -> None:
     found = asked(
-        weir, "slow", "hello", "--objective", "p90<=40ms", "--searches", "2",
+        weir, "slow", "hello", "--objective", "p90<=400ms", "--searches", "2",
         "--min-duration", "500ms", "--max-duration", "500ms", "--width", "0.4",
         "-c", "16", "--warmup", "200ms",
     )  # fmt: skip
@@ -124,9 +124,10 @@ def test_a_stack_is_started_anew_for_each_search(weir: Weir, stacks: Path) -> No
     rate = found["rate_rps"]
     assert isinstance(rate, dict)
     # Sixteen connections with 10 ms each carry 1,600 requests per second. Above this rate the queue grows, but only for
-    # half a second. So nine in ten arrivals wait less than 30 ms if the excess is at most 30 ÷ 450. A search's bounds
-    # differ by up to two fifths of the upper bound; the value lies between them.
-    holds = 1_600 * (1 + 0.030 / 0.450)
+    # half a second. So nine in ten arrivals wait less than 390 ms if the excess is at most 390 ÷ 450. The objective is
+    # that loose because a busy machine delays responses. A search's bounds differ by up to two fifths of the upper
+    # bound; the value lies between them.
+    holds = 1_600 * (1 + 0.390 / 0.450)
     assert 0 < rate["value"] <= holds / 0.6
 
 

@@ -2,10 +2,12 @@
 
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::load_support::*;
+use rustix::net::{self, AddressFamily, SocketType};
 use serde_json::json;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -25,14 +27,31 @@ fn closing() -> (SocketAddr, Arc<AtomicU64>) {
     (address, connections)
 }
 
+/// A server on one loopback address, and a socket that keeps other servers from its port on the other address. `None`
+/// without IPv6.
+fn on_one_loopback(own: &str, other: &str) -> Option<(SocketAddr, OwnedFd)> {
+    let [own, other] = [own, other].map(|address| address.parse::<IpAddr>().unwrap());
+    for _ in 0..20 {
+        let address = server_on(SocketAddr::new(own, 0), |stream| respond(stream, OK, u64::MAX)).ok()?;
+        let family = if other.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let socket = net::socket(family, SocketType::STREAM, None).ok()?;
+        // A bound socket that does not listen refuses connections. Another process may have the port.
+        if net::bind(&socket, &SocketAddr::new(other, address.port())).is_ok() {
+            return Some((address, socket));
+        }
+    }
+    None
+}
+
 #[test]
 fn localhost_is_also_the_other_loopback_address() {
-    let Ok(address) = server_on("[::1]:0", |stream| respond(stream, OK, u64::MAX)) else {
+    let Some((address, _reserved)) = on_one_loopback("::1", "127.0.0.1") else {
         return;
     };
     let target = format!("http://localhost:{}/", address.port());
-    let run = Run::of(&with(closed(address, 2), "target", target));
-    assert!(run.requests("ok") > 0);
+    let run = Run::of(&with_requests(with(closed(address, 2), "target", target), 20));
+    run.assert_all_ok();
+    assert_eq!(run.requests("ok"), 20);
     let note = run.events[0]["detail"].as_str().unwrap();
     assert!(note.starts_with("localhost: connections go to [::1]:"), "{note}");
 }
@@ -84,9 +103,11 @@ fn with_all_addresses_connections_take_them_in_turn() {
 
 #[test]
 fn with_all_addresses_only_those_that_accept_are_used() {
-    let port = responding(OK).port();
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    let plan = with(closed(address, 2), "all_addresses", true);
+    let Some((address, _reserved)) = on_one_loopback("127.0.0.1", "::1") else {
+        return;
+    };
+    let port = address.port();
+    let plan = with(with_requests(closed(address, 2), 20), "all_addresses", true);
     let run = Run::of(&with(plan, "target", format!("http://localhost:{port}/")));
     run.assert_all_ok();
     let expected = format!("localhost: connections go to {address}, because [::1]:{port} accepts none");

@@ -4,7 +4,7 @@
 pub mod request_log;
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -20,7 +20,10 @@ pub fn server(behaviour: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAd
     server_on("127.0.0.1:0", behaviour).unwrap()
 }
 
-pub fn server_on(address: &str, behaviour: impl Fn(TcpStream) + Send + Sync + 'static) -> std::io::Result<SocketAddr> {
+pub fn server_on(
+    address: impl ToSocketAddrs,
+    behaviour: impl Fn(TcpStream) + Send + Sync + 'static,
+) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind(address)?;
     let address = listener.local_addr()?;
     let behaviour = Arc::new(behaviour);
