@@ -55,13 +55,13 @@ hello = {{}}
 def study(tmp_path: Path) -> Study:
     """Returns a function that writes a study of some stacks; the first one is the baseline.
 
-    `matrix`, `load` and `method` are further lines of these tables, `rest` has further tables. As in any study, weir
-    repeats a trial in which the machine stood still.
+    `matrix`, `load` and `method` are further lines of these tables, `rest` has further tables. weir repeats a trial in
+    which the machine stood still, as in any study. It does so more often here, because tests run beside each other.
     """
 
     def write(
         *names: str, workloads: Sequence[str] = ("hello",), connections: str = "[4]", matrix: str = "", load: str = "", method: str = "",
-        rest: str = "", blocks: int = 1, duration_s: float = 0.5, warmup_s: float = 0, aa: bool = False, retries: int = 2,
+        rest: str = "", blocks: int = 1, duration_s: float = 0.5, warmup_s: float = 0, aa: bool = False, retries: int = 5,
     ) -> Path:  # fmt: skip
         path = tmp_path / "mine.toml"
         path.write_text(

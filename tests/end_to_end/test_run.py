@@ -142,14 +142,12 @@ def test_a_stack_that_does_not_answer_right_is_not_timed(
 def test_a_stack_that_fails_under_load_is_rejected_and_retried_and_the_others_are_kept(
     tmp_path: Path, weir: Weir, study: Study, mode: str, problem: str, status: int
 ) -> None:
-    done = weir("run", study("good", mode, retries=1), "--out", "out")
+    done = weir("run", study("good", mode, retries=3), "--out", "out")
     assert done.returncode == status, done.stderr
     assert problem in done.stderr
     found = trials(tmp_path / "out")
-    assert sorted((stack, attempt, validity) for stack, _, attempt, validity, _ in found if stack == mode) == [
-        (mode, 1, "invalid"),
-        (mode, 2, "invalid"),
-    ]
+    failed = [(attempt, validity) for stack, _, attempt, validity, _ in found if stack == mode]
+    assert failed == [(attempt, "invalid") for attempt in range(1, 5)]
     assert [validity for stack, *_, validity, _ in found if stack == "good"][-1] in ("valid", "suspect"), done.stderr
     assert (tmp_path / "out" / "report.html").exists()
     assert servers_of(tmp_path) == []
