@@ -12,7 +12,7 @@ from tests.support.warm_weir import WarmServer, WarmWeir
 MODES = (
     "good", "other", "never-listens", "dies-at-start", "never-answers", "answers-wrong", "dies-under-load",
     "fails-under-load", "slow", "slower", "slowest", "warms-up", "hoards-memory", "wrong-now-and-then", "starts-late",
-    "ignores-sigterm", "leaves-processes", "writes-elsewhere", "one-at-a-time", "closes-once",
+    "ignores-sigterm", "leaves-processes", "writes-elsewhere", "one-at-a-time", "closes-once", "ends-slowly",
 )  # fmt: skip
 SERVER = Path(__file__).with_name("server.py")
 END_S = 200.0

@@ -13,6 +13,7 @@ from pathlib import Path
 MODE = sys.argv[2]
 ANSWERED = 0
 LOADED = 0.0
+LAST_ASKED = 0.0
 # The server sleeps instead of computing, so its times do not depend on the machine's other load. Idle stacks leave the
 # CPUs to other tests.
 SERVICE_S = {"good": 0.003, "other": 0.003, "slow": 0.01, "slower": 0.02, "slowest": 0.1}
@@ -46,8 +47,9 @@ class Handler(BaseHTTPRequestHandler):
     asked = 0
 
     def do_GET(self) -> None:
-        global ANSWERED, LOADED
+        global ANSWERED, LOADED, LAST_ASKED
         ANSWERED += 1
+        LAST_ASKED = time.monotonic()
         self.asked += 1
         if ANSWERED == CHECKS:
             LOADED = time.monotonic()
@@ -60,6 +62,9 @@ class Handler(BaseHTTPRequestHandler):
                 time.sleep(0.02)
         if MODE == "dies-under-load" and self.asked > UNDER_LOAD:
             os._exit(9)
+        if MODE == "ends-slowly" and self.asked == UNDER_LOAD:
+            # Open connections are still answered, but the server accepts no others.
+            server.shutdown()
         if MODE == "closes-once" and self.asked > UNDER_LOAD_BEHIND and is_first():
             self.close_connection = True
             return
@@ -101,3 +106,7 @@ if folder := os.environ.get("SERVER_TLS"):
         tls.load_verify_locations(f"{folder}/ca.pem")
     server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 server.serve_forever()
+server.server_close()
+while time.monotonic() - LAST_ASKED < 0.5:
+    time.sleep(0.05)
+os._exit(9)

@@ -137,7 +137,11 @@ def test_a_stack_that_does_not_answer_right_is_not_timed(
 
 @pytest.mark.parametrize(
     ("mode", "problem", "status"),
-    [("dies-under-load", "ended with exit status 9", 3), ("fails-under-load", "check ", 4)],
+    [
+        ("dies-under-load", "ended with exit status 9 ", 3),
+        ("ends-slowly", "ended with exit status 9 right after the load", 3),
+        ("fails-under-load", "check ", 4),
+    ],
 )
 def test_a_stack_that_fails_under_load_is_rejected_and_retried_and_the_others_are_kept(
     tmp_path: Path, weir: Weir, study: Study, mode: str, problem: str, status: int

@@ -113,7 +113,7 @@ def test_a_script_that_ends_at_once_makes_a_trial_invalid() -> None:
 
 @pytest.mark.parametrize(("failures", "validity"), [("reject", "invalid"), ("measure", "suspect")])
 def test_a_stack_that_ended_during_the_load_is_no_valid_trial_of_it(failures: str, validity: str) -> None:
-    verdict = judged(stack_ended="by signal 9", failures=failures)
+    verdict = judged(stack_ended="by signal 9 during the load", failures=failures)
     assert only(verdict) == ("stack ended", validity)
     assert "ended by signal 9" in verdict.texts[0]
 

@@ -1,14 +1,24 @@
 """Warms up a started stack and measures the stack under load, while the host samples the stack's processes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 from weir.generators.external_load import ExternalLoad
 from weir.generators.handle import StopSwitch
+from weir.host import Ended, Host
 from weir.lab.context import TrialContext
 from weir.lab.jit_priority import prioritize_jit_threads
-from weir.lab.monitoring import find_exit, sample_host, sample_stack, stop_load_on_exit, timed, wait_for_end
+from weir.lab.monitoring import (
+    find_exit,
+    sample_host,
+    sample_stack,
+    stop_load_on_exit,
+    timed,
+    wait_for_end,
+    wait_for_exit,
+)
 from weir.lab.post_checks import PostLoadCheck, check_after_load
 from weir.lab.stack_process import RunningStack
 from weir.lab.steady_window import SteadyWatch, can_be_steady, find_window, use_whole_load
@@ -43,7 +53,7 @@ class Measurement:
     tap: TrialCapture
     after: PostLoadCheck
     stack_ended: str | None
-    """How the stack ended during the load; None if the stack still runs."""
+    """How and when the stack ended, during the load or right after it; None if the stack still runs."""
     service_ended: str | None
     cut_short_s: float | None
     """Duration of a load that a process other than weir ended; None otherwise."""
@@ -103,17 +113,20 @@ def measure(trial: TrialContext, running: RunningStack, services: RunningService
         end = wait_for_end(load, hosts, names)
     run.controls.skip.check()
     phases_s["observe"] -= phases_s["load"]
-    # The host reports the end of a process before its next sample. So after the last sample, all ends are known.
-    stack_ended, service = _stack_end(trial, running), find_exit(hosts, services.names)
-    if stack_ended is not None:
-        trial.writer.add_event(trial.trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, stack_ended))
-    has_ended = stack_ended is not None or service is not None
-    is_cut_short = end.stopped in ("signal", "input") and not (watch.ended_with is not None or has_ended)
-    after = PostLoadCheck()
+    # The host reports the end of a process before its next sample.
+    find_ends = partial(_find_ends, trial, hosts, services.names)
+    ends, when, after = find_ends(), "during the load", PostLoadCheck()
     # The services counted a lost agent's requests, but the load's figures do not include them.
-    if not has_ended and LOST_AGENT not in end.summary.verdict.kinds:
+    if ends is None and LOST_AGENT not in end.summary.verdict.kinds:
         with timed(phases_s, "after"):
             after = check_after_load(trial, running, services, before, end.summary)
+            if after.is_unanswered:
+                ends, when = wait_for_exit(find_ends), "right after the load"
+    stack_ended, service = ends or (None, None)
+    has_ended = ends is not None
+    if stack_ended is not None:
+        trial.writer.add_event(trial.trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, stack_ended))
+    is_cut_short = end.stopped in ("signal", "input") and not (watch.ended_with is not None or has_ended)
     return Measurement(
         end=end,
         intervals=watch.intervals,
@@ -121,9 +134,9 @@ def measure(trial: TrialContext, running: RunningStack, services: RunningService
         recorder=recorder,
         reported_result=load.reported_result if isinstance(load, ExternalLoad) else None,
         tap=tap,
-        after=after,
-        stack_ended=stack_ended,
-        service_ended=None if service is None else f"{service.name} ended {service.how}",
+        after=PostLoadCheck() if has_ended else after,
+        stack_ended=None if stack_ended is None else f"{stack_ended} {when}",
+        service_ended=None if service is None else f"{service.name} ended {service.how} {when}",
         cut_short_s=end.summary.duration_s if is_cut_short else None,
     )
 
@@ -147,7 +160,7 @@ def _watch_for_steady_state(trial: TrialContext, stop: StopSwitch) -> SteadyWatc
 
 def _window(trial: TrialContext, watch: SteadyWatch, end: LoadEnd, *, has_ended: bool) -> MeasurementWindow:
     if has_ended:
-        why = "the server ended during the load"
+        why = "the server ended"
     elif trial.planned.script:
         why = "another tool's script determines the load"
     elif trial.generator != WEIR:
@@ -162,10 +175,13 @@ def _window(trial: TrialContext, watch: SteadyWatch, end: LoadEnd, *, has_ended:
     return use_whole_load(end.summary.duration_s, why)
 
 
-def _stack_end(trial: TrialContext, running: RunningStack) -> str | None:
-    """Returns how the stack ended; None while all of its processes run."""
-    ended = find_exit([trial.run.host], trial.stack_processes)
-    if ended is not None:
-        return ended.how
-    gone = trial.planned.stack.find_ended_pids() if isinstance(trial.planned.stack, ExternalStack) else []
-    return f"(process {', '.join(map(str, gone))} is gone)" if gone else None
+def _find_ends(
+    trial: TrialContext, hosts: Collection[Host], services: Collection[str]
+) -> tuple[str | None, Ended | None] | None:
+    """Returns how the stack ended, and the end of a service; None while both run."""
+    stack = find_exit([trial.run.host], trial.stack_processes)
+    service, how = find_exit(hosts, services), None if stack is None else stack.how
+    if stack is None and isinstance(trial.planned.stack, ExternalStack):
+        gone = trial.planned.stack.find_ended_pids()
+        how = f"(process {', '.join(map(str, gone))} is gone)" if gone else None
+    return None if how is None and service is None else (how, service)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
 
 from weir.generators.handle import LoadHandle
 from weir.host import Ended, Host
@@ -13,13 +14,20 @@ from weir.observe.watch import Watch
 from weir.stacks.manifest import Stack
 from weir.stacks.unmanaged import ExternalStack
 
+_EXIT_S = 3.0
+"""Maximum time from a server's first missing response to its end, in seconds. A server that ends refuses connections
+first: the kernel closes its sockets before it frees its memory, and a runtime may close them itself."""
+_EXIT_PAUSE_S = 0.05
+
+_Found = TypeVar("_Found")
+
 
 def wait_for_end(load: LoadHandle, hosts: Collection[Host], names: Collection[str]) -> LoadEnd:
     """Returns the result of a load after its end. Raises TargetError if a server ended and there is no result."""
     try:
         return load.result()
     except GeneratorError:
-        gone = find_exit(hosts, names)
+        gone = wait_for_exit(lambda: find_exit(hosts, names))
         if gone is None:
             raise
         raise TargetError(f"{gone.name} ended {gone.how} during the load") from None
@@ -79,3 +87,13 @@ def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: Loa
 def find_exit(hosts: Collection[Host], names: Collection[str]) -> Ended | None:
     """Returns how a process in `names` ended; None while all of these processes run."""
     return next((ended for name in names for host in hosts if (ended := host.ended(name)) is not None), None)
+
+
+def wait_for_exit(find_end: Callable[[], _Found | None]) -> _Found | None:
+    """Waits for the end of a server that no longer responds. Returns the first result of `find_end`; None if there is
+    no result within a few seconds, so the server still runs."""
+    given_up = time.monotonic() + _EXIT_S
+    while (found := find_end()) is None and time.monotonic() < given_up:
+        # No event reports the end of an external server, so weir looks again.
+        time.sleep(_EXIT_PAUSE_S)
+    return found

@@ -9,7 +9,7 @@ from weir.lab.trial_services import Readings, RunningServices
 from weir.model.errors import TargetError
 from weir.model.load_records import LoadSummary
 from weir.model.service_work import NOISE, ServiceWork
-from weir.stacks.answer_check import check_answers
+from weir.stacks.answer_check import WrongAnswerError, check_answers
 from weir.stacks.invariant import find_discrepancies
 from weir.stacks.workload import Work
 
@@ -26,6 +26,8 @@ class PostLoadCheck:
     """Sentences about broken invariants of the workload."""
     wrong: str | None = None
     """Error message about the first wrong or missing response; None if all responses are correct."""
+    is_unanswered: bool = False
+    """Whether the stack or a service did not respond."""
 
 
 def check_after_load(
@@ -45,7 +47,7 @@ def check_after_load(
             tls = trial.planned.tls
             check_answers(workload, base_url, trial.inputs, path=path, timeout_s=timeout_s, tls=tls)
     except TargetError as error:
-        check.wrong = error.message
+        check.wrong, check.is_unanswered = error.message, not isinstance(error, WrongAnswerError)
     return check
 
 

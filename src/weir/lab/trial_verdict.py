@@ -92,9 +92,9 @@ class Facts:
     failures: Failures = "reject"
     invariant: Invariant = "reject"
     stack_ended: str | None = None
-    """How the stack ended during the load; None if the stack still runs."""
+    """How and when the stack ended, during the load or right after it; None if the stack still runs."""
     service_ended: str | None = None
-    """Name of the service that ended during the load, with its exit status or signal."""
+    """Name of the service that ended, with its exit status or signal and the time; None if all services still run."""
     after: PostLoadCheck = field(default_factory=PostLoadCheck)
     cut_short_s: float | None = None
     """Time from the start of the load to the end of the generator, if a process other than weir ended it; else None."""
@@ -129,9 +129,9 @@ def _find_failures(facts: Facts) -> Iterator[Reason]:
     """Yields a reason for each failure of the stack and of its services, during and after the load."""
     rejected: Validity = "invalid" if facts.failures == "reject" else "suspect"
     if facts.stack_ended is not None:
-        yield _advise("stack ended", rejected, f"the server ended {facts.stack_ended} during the load")
+        yield _advise("stack ended", rejected, f"the server ended {facts.stack_ended}")
     if facts.service_ended is not None:
-        yield _advise(SERVICE_ENDED, "invalid", f"the service {facts.service_ended} during the load")
+        yield _advise(SERVICE_ENDED, "invalid", f"the service {facts.service_ended}")
     if facts.script_ended_s is not None and facts.script_ended_s < MIN_SCRIPT_S:
         fact = f"the script ended after {facts.load.requests.completed:,} responses and {facts.script_ended_s:.2g} s"
         yield _advise("short script", "invalid", fact, f"limit {MIN_SCRIPT_S:g} s")
