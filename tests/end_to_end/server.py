@@ -64,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
             os._exit(9)
         if MODE == "ends-slowly" and self.asked == UNDER_LOAD:
             # Open connections are still answered, but the server accepts no others.
-            server.shutdown()
+            threading.Thread(target=server.shutdown).start()
         if MODE == "closes-once" and self.asked > UNDER_LOAD_BEHIND and is_first():
             self.close_connection = True
             return
@@ -105,8 +105,8 @@ if folder := os.environ.get("SERVER_TLS"):
         tls.verify_mode = ssl.CERT_REQUIRED
         tls.load_verify_locations(f"{folder}/ca.pem")
     server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-server.serve_forever()
+server.serve_forever(poll_interval=0.05)
 server.server_close()
-while time.monotonic() - LAST_ASKED < 0.5:
+while time.monotonic() - LAST_ASKED < 1.5:
     time.sleep(0.05)
 os._exit(9)

@@ -121,6 +121,14 @@ def test_the_wheel_carries_the_web_bundle_and_the_license(wheels: tuple[Path, Pa
     assert any(name.endswith("licenses/LICENSE") for name in names_in_wheel(wheels[1]))
 
 
+def test_a_build_of_the_web_bundle_replaces_its_files_at_once(repository: Path) -> None:
+    script = repository / "src" / "weir" / "_web" / "report.js"
+    with script.open("rb") as before:
+        run([repository / ".venv" / "bin" / "python", "hatch_build.py", "build"], cwd=repository)
+        assert before.read() == script.read_bytes()
+        assert os.fstat(before.fileno()).st_ino != script.stat().st_ino
+
+
 def test_the_two_wheels_have_the_same_version(wheels: tuple[Path, Path]) -> None:
     ours, engine = (wheel.name.split("-")[1] for wheel in wheels)
     assert ours == engine
