@@ -35,7 +35,7 @@ from weir.stacks.unmanaged import ExternalStack
 from weir.store import Recorder
 
 STACK_ENDED = "stack ended"
-"""Kind of the event that records the end of the stack during the load."""
+"""Kind of the event that records the end of the stack, during the load or right after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class Measurement:
     stack_ended: str | None
     """How and when the stack ended, during the load or right after it; None if the stack still runs."""
     service_ended: str | None
+    """How and when a service of the stack ended; None if all services still run."""
     cut_short_s: float | None
     """Duration of a load that a process other than weir ended; None otherwise."""
 
