@@ -99,7 +99,9 @@ def test_a_process_that_the_proxy_in_front_leaves_out_makes_its_trial_suspect(
 ) -> None:
     with (stacks / "closes-once" / "stack.toml").open("a") as manifest:
         manifest.write("[services]\nnginx = {}\n")
-    done = weir("run", study("closes-once", matrix="replicas = [2]", blocks=2, duration_s=2, retries=0), "--out", "out")
+    # Both processes get enough requests for one to close its connection, however long they take.
+    closes = study("closes-once", matrix="replicas = [2]", blocks=2, duration_s=60, load="loops = 1000", retries=0)
+    done = weir("run", closes, "--out", "out")
     assert done.returncode in (0, 4), done.stderr
     (first, _), (second, _) = rows(tmp_path / "out", "SELECT reasons, block FROM trial ORDER BY block")
     # nginx sent the requests to the other process, so no request failed.

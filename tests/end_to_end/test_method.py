@@ -104,7 +104,9 @@ def test_the_load_of_a_server_that_is_steady_ends_when_it_was_to(tmp_path: Path,
 def test_where_failures_are_a_result_the_trial_counts_and_their_share_is_shown(
     tmp_path: Path, weir: Weir, study: Study
 ) -> None:
-    done = weir("run", study("good", "fails-under-load", method='failures = "measure"'), "--out", "out")
+    # Every connection carries enough requests for the server to fail, however long they take.
+    fails = study("good", "fails-under-load", duration_s=60, load="loops = 100", method='failures = "measure"')
+    done = weir("run", fails, "--out", "out")
     assert done.returncode == 0, done.stderr
     (summary,) = [
         trial.result.summary for trial in kept_trials(tmp_path / "out") if trial.cell.stack == "fails-under-load"

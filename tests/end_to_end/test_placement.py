@@ -52,7 +52,8 @@ def test_a_stack_that_outgrows_its_memory_is_rejected_and_its_limit_is_named(
     weir: Weir, stacks: Path, study: Study, tmp_path: Path
 ) -> None:
     able("limits")
-    path = with_tables(study("hoards-memory", duration_s=2, retries=0), "[cpus]\nmemory = { app = '128 MiB' }\n")
+    # The load ends with the server, however long the server takes to outgrow the limit.
+    path = with_tables(study("hoards-memory", duration_s=60, retries=0), "[cpus]\nmemory = { app = '128 MiB' }\n")
     done = weir("run", path, "--out", "out")
     assert done.returncode == 3, done.stderr
     with RunReader(tmp_path / "out" / "run.weir") as reader:

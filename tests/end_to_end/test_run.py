@@ -146,7 +146,8 @@ def test_a_stack_that_does_not_answer_right_is_not_timed(
 def test_a_stack_that_fails_under_load_is_rejected_and_retried_and_the_others_are_kept(
     tmp_path: Path, weir: Weir, study: Study, mode: str, problem: str, status: int
 ) -> None:
-    done = weir("run", study("good", mode, retries=3), "--out", "out")
+    # Every connection carries enough requests for the server to fail, however long they take.
+    done = weir("run", study("good", mode, duration_s=60, load="loops = 20", retries=3), "--out", "out")
     assert done.returncode == status, done.stderr
     assert problem in done.stderr
     found = trials(tmp_path / "out")

@@ -112,7 +112,9 @@ def test_a_stack_that_asks_once_more_is_caught_in_the_trial_and_in_the_report(we
 @pytest.mark.thorough
 @pytest.mark.usefixtures("stacks")
 def test_a_stack_that_answers_wrong_after_the_load_is_left_out_with_the_reason(weir: Weir, study: Study) -> None:
-    done = weir("run", study("spoils", workloads=["user-by-id"], duration_s=1, retries=0), "--out", "out")
+    # Every connection carries enough requests for the server to spoil its responses, however long they take.
+    spoils = study("spoils", workloads=["user-by-id"], duration_s=60, load="loops = 100", retries=0)
+    done = weir("run", spoils, "--out", "out")
     assert done.returncode == 4, done.stdout
     (left_out,) = report(weir, "out")["left_out"]
     (reason,) = (reason for reason in left_out["reasons"] if reason.startswith("after the load"))
@@ -122,7 +124,8 @@ def test_a_stack_that_answers_wrong_after_the_load_is_left_out_with_the_reason(w
 
 @pytest.mark.usefixtures("stacks")
 def test_a_database_that_dies_under_the_load_ends_the_trial_with_the_reason(weir: Weir, study: Study) -> None:
-    done = weir("run", study("kills", workloads=["user-by-id"], duration_s=1, retries=0), "--out", "out")
+    # The load ends with the database, however long the server takes to end it.
+    done = weir("run", study("kills", workloads=["user-by-id"], duration_s=60, retries=0), "--out", "out")
     assert done.returncode == 3, done.stderr
     (left_out,) = report(weir, "out")["left_out"]
     assert any("the service postgres ended" in reason and "during the load" in reason for reason in left_out["reasons"])
