@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 # uv installs into .venv, even if another environment is active.
 UV := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(CURDIR)/$(BIN)/uv
 
-RUST_SOURCES := Cargo.toml Cargo.lock engine/pyproject.toml $(shell find engine/crates -name '*.rs' -o -name Cargo.toml)
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find engine/crates engine/pyproject.toml locust-recorder -name '*.rs' -o -name '*.toml')
 WEB_SOURCES := $(shell test -d web && find web -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 PHASE := scripts/phase
 COMPILE := $(UV) pip compile --quiet --generate-hashes --universal --python-version 3.11 --custom-compile-command "make lock" $(UPGRADE)
@@ -24,7 +24,7 @@ FUZZ_SEED := 1
 ##@ Use
 
 .PHONY: setup
-setup: $(VENV)/.package $(VENV)/.web ## Build both packages into .venv (quick when nothing changed)
+setup: $(VENV)/.package $(VENV)/.web ## Build the three packages into .venv (quick when nothing changed)
 
 .PHONY: demo
 demo: setup ## Answer the first question: does an async server beat a sync one?
@@ -108,14 +108,14 @@ bench: setup ## Compare weir with other generators, in 40 minutes (let nothing e
 	$(BIN)/python -m bench
 
 .PHONY: wheels
-wheels: $(VENV)/.requirements ## Build the wheels and sdists of both packages into dist/
+wheels: $(VENV)/.requirements ## Build the wheels and sdists of the three packages into dist/
 	$(UV) build --all-packages
 
 .PHONY: lock
 lock: $(VENV)/.bootstrap ## Lock all Python requirements, the stacks' too (UPGRADE=--upgrade for newer ones)
 	$(COMPILE) requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(COMPILE) requirements/node.in -o requirements/node.txt
-	$(COMPILE) pyproject.toml --all-extras requirements/dev.in -c requirements/bootstrap.txt --no-emit-package weirbench-engine -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --all-extras requirements/dev.in -c requirements/bootstrap.txt --no-emit-package weirbench-engine --no-emit-package weirbench-locust -o requirements/dev.txt
 	for requirements in stacks/python/*/requirements.in src/weir/generators/data/*/requirements.in; do \
 		(cd "$$(dirname "$$requirements")" && $(COMPILE) requirements.in -o requirements.txt) || exit; \
 	done
@@ -134,14 +134,14 @@ $(VENV)/.bootstrap: scripts/bootstrap requirements/bootstrap.txt
 	@$(PHASE) "Python and uv in $(VENV)" scripts/bootstrap
 	@touch $@
 
-# Syncing removes packages that are not locked, also weir's two. So the stamps below depend on this one.
+# Syncing removes packages that are not locked, also weir's three. So the stamps below depend on this one.
 $(VENV)/.requirements: $(VENV)/.bootstrap requirements/dev.txt requirements/node.txt
 	@$(PHASE) "Python packages" env $(UV) pip sync --quiet --compile-bytecode --require-hashes requirements/dev.txt $(shell command -v node >/dev/null && command -v npm >/dev/null || echo requirements/node.txt)
 	@touch $@
 
 # This build also makes the wheel and uses cargo's target folder, so it compiles only changed code.
 $(VENV)/.engine: $(VENV)/.requirements $(RUST_SOURCES)
-	@$(PHASE) "engine (a minute or two from nothing)" env $(UV) pip install --quiet --no-deps --no-build-isolation --reinstall-package weirbench-engine ./engine
+	@$(PHASE) "engine, recorder (2 minutes from nothing)" env $(UV) pip install --quiet --no-deps --no-build-isolation --reinstall-package weirbench-engine --reinstall-package weirbench-locust ./engine ./locust-recorder
 	@touch $@
 
 $(VENV)/.package: $(VENV)/.requirements $(VENV)/.engine pyproject.toml hatch_build.py

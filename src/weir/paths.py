@@ -72,3 +72,13 @@ def find_engine_binary() -> Path:
         return Path(on_path)
     hint = "in a checkout of weir, run: make setup; otherwise: pip install weirbench-engine"
     raise UsageError(f"weir-engine: not found in {beside.parent} or on the PATH", hint=hint)
+
+
+def find_locust_recorder() -> Path:
+    """Finds the library that records requests inside Locust's Python. Raises UsageError if not found."""
+    found = find_spec("weir_locust_recorder")
+    for folder in (found and found.submodule_search_locations) or []:
+        for path in Path(folder).glob("weir_locust_recorder.*.so"):
+            return path
+    hint = "in a checkout of weir, run: make setup; otherwise: pip install weirbench-locust"
+    raise UsageError(f"weir_locust_recorder: not found in {sysconfig.get_path('platlib')}", hint=hint)

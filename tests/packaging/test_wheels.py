@@ -1,7 +1,7 @@
 """Tests the packages that `uv build` makes, and their work outside the checkout.
 
-The engine's wheel is built in place, so it reuses the compiled code of `make setup`. The tests build the sdists too.
-Wheels from sdists need a second compilation, so this is a soak test.
+The wheels of the engine and the recorder are built in place, so they reuse the compiled code of `make setup`. The tests
+build the sdists too. Wheels from sdists need a second compilation, so this is a soak test.
 """
 
 import json
@@ -18,8 +18,9 @@ import pytest
 
 from weir.model.errors import ExitCode
 
-# Without `make setup`, the wheel's build compiles the engine.
+# Without `make setup`, the wheels' builds compile the engine and the recorder.
 pytestmark = pytest.mark.timeout(600)
+PACKAGES = ("weirbench", "weirbench-engine", "weirbench-locust")
 DATA_FOLDERS = ("stacks", "services", "datasets", "workloads", "studies")
 
 
@@ -64,14 +65,14 @@ def build(uv: Path, repository: Path, package: str, kind: str, out: Path) -> Pat
 
 
 @pytest.fixture(scope="module")
-def wheels(uv: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def wheels(uv: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
     out = tmp_path_factory.mktemp("wheels")
-    return build(uv, repository, "weirbench", "--wheel", out), build(uv, repository, "weirbench-engine", "--wheel", out)
+    return tuple(build(uv, repository, package, "--wheel", out) for package in PACKAGES)
 
 
 @pytest.fixture(scope="module")
-def installed(uv: Path, repository: Path, wheels: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Makes a virtual environment with only the two wheels and their dependencies; returns its folder of programs."""
+def installed(uv: Path, repository: Path, wheels: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Makes a virtual environment with only the three wheels and their dependencies; returns its folder of programs."""
     away = tmp_path_factory.mktemp("away")
     run([uv, "venv", "--quiet", "--python", repository / ".venv" / "bin" / "python", "venv"], cwd=away)
     run(
@@ -107,18 +108,23 @@ def data_files(repository: Path) -> set[str]:
     return set(run(["git", "ls-files", *DATA_FOLDERS], cwd=repository).split())
 
 
-def test_the_wheel_carries_every_stack_workload_and_study(wheels: tuple[Path, Path], repository: Path) -> None:
+def test_the_wheel_carries_every_stack_workload_and_study(wheels: tuple[Path, ...], repository: Path) -> None:
     names = names_in_wheel(wheels[0])
     files = data_files(repository)
     assert {path.split("/")[0] for path in files} == set(DATA_FOLDERS)
     assert {f"weir/_data/{path}" for path in files} <= names
 
 
-def test_the_wheel_carries_the_web_bundle_and_the_license(wheels: tuple[Path, Path]) -> None:
+def test_the_wheel_carries_the_web_bundle(wheels: tuple[Path, ...]) -> None:
     names = names_in_wheel(wheels[0])
     assert any(name.startswith("weir/_web/") and name.endswith(".js") for name in names)
-    assert any(name.endswith("licenses/LICENSE") for name in names)
-    assert any(name.endswith("licenses/LICENSE") for name in names_in_wheel(wheels[1]))
+
+
+def test_each_wheel_carries_the_whole_license(wheels: tuple[Path, ...], repository: Path) -> None:
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = (name for name in archive.namelist() if name.endswith("licenses/LICENSE"))
+            assert archive.read(name) == (repository / "LICENSE").read_bytes()
 
 
 def test_a_build_of_the_web_bundle_replaces_its_files_at_once(repository: Path) -> None:
@@ -129,12 +135,17 @@ def test_a_build_of_the_web_bundle_replaces_its_files_at_once(repository: Path) 
         assert os.fstat(before.fileno()).st_ino != script.stat().st_ino
 
 
-def test_the_two_wheels_have_the_same_version(wheels: tuple[Path, Path]) -> None:
-    ours, engine = (wheel.name.split("-")[1] for wheel in wheels)
-    assert ours == engine
+def test_the_wheels_have_the_same_version(wheels: tuple[Path, ...]) -> None:
+    ours, engine, recorder = (wheel.name.split("-")[1] for wheel in wheels)
+    assert ours == engine == recorder
     with zipfile.ZipFile(wheels[0]) as archive:
         metadata = archive.read(f"weirbench-{ours}.dist-info/METADATA").decode()
-    assert f"Requires-Dist: weirbench-engine=={engine}" in metadata
+    for package in PACKAGES[1:]:
+        assert f"Requires-Dist: {package}=={ours}" in metadata
+
+
+def test_one_wheel_of_the_recorder_serves_each_python_from_3_10_on(wheels: tuple[Path, ...]) -> None:
+    assert "-cp310-abi3-" in wheels[2].name
 
 
 def test_an_installed_weir_shows_its_help_away_from_the_checkout(installed: Path, tmp_path: Path) -> None:
@@ -148,7 +159,7 @@ def test_an_installed_weir_finds_its_stacks_away_from_the_checkout(installed: Pa
     }
 
 
-def test_an_installed_engine_says_its_version(installed: Path, wheels: tuple[Path, Path], tmp_path: Path) -> None:
+def test_an_installed_engine_says_its_version(installed: Path, wheels: tuple[Path, ...], tmp_path: Path) -> None:
     assert run([installed / "weir-engine", "--version"], cwd=tmp_path).split() == [
         "weir-engine",
         wheels[1].name.split("-")[1],
@@ -215,6 +226,11 @@ def test_the_sdist_carries_the_bundle_built_and_its_sources(uv: Path, repository
     assert not any("node_modules" in name for name in names)
 
 
+def test_the_recorders_sdist_carries_its_source(uv: Path, repository: Path, tmp_path: Path) -> None:
+    names = names_in_sdist(build(uv, repository, "weirbench-locust", "--sdist", tmp_path))
+    assert {"Cargo.lock", "LICENSE", "locust-recorder/src/lib.rs"} <= names
+
+
 def test_the_engines_sdist_carries_the_whole_workspace(uv: Path, repository: Path, tmp_path: Path) -> None:
     names = names_in_sdist(build(uv, repository, "weirbench-engine", "--sdist", tmp_path))
     crates = {f"engine/crates/{folder.name}/Cargo.toml" for folder in (repository / "engine" / "crates").iterdir()}
@@ -228,9 +244,4 @@ def test_make_wheels_builds_wheels_from_the_sdists(uv: Path, repository: Path, t
     kinds = sorted(
         (path.name.split("-")[0], path.suffix) for path in tmp_path.iterdir() if path.suffix in {".whl", ".gz"}
     )
-    assert kinds == [
-        ("weirbench", ".gz"),
-        ("weirbench", ".whl"),
-        ("weirbench_engine", ".gz"),
-        ("weirbench_engine", ".whl"),
-    ]
+    assert kinds == [(package.replace("-", "_"), kind) for package in PACKAGES for kind in (".gz", ".whl")]

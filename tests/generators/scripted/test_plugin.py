@@ -4,6 +4,7 @@ itself."""
 import http.client
 import socket
 import ssl
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,4 +35,13 @@ def caused(error: Exception, cause: Exception) -> Exception:
     ],
 )  # fmt: skip
 def test_a_failure_is_of_the_kind_of_its_innermost_cause(error: Exception, kind: str) -> None:
-    assert failure_kind(error) == kind
+    assert failure_kind(None, 0, error) == kind
+
+
+def test_the_error_of_a_response_decides_before_the_exception_of_the_request() -> None:
+    assert failure_kind(SimpleNamespace(error=ConnectionResetError()), 0, ValueError()) == "reset"
+    assert failure_kind(SimpleNamespace(error=None), 0, TimeoutError()) == "timeout"
+
+
+def test_a_response_with_a_status_fails_only_by_a_check() -> None:
+    assert failure_kind(SimpleNamespace(error=ConnectionResetError()), 500, TimeoutError()) == "check"

@@ -1,10 +1,8 @@
 """Runs inside Locust: records requests from Locust's events and sends them to weir.
 
-`python locust_plugin.py SOCKET ARGUMENT…` runs Locust like `python -m locust ARGUMENT…`. Each Locust process connects
+`python locust_plugin.py RECORDER SOCKET ARGUMENT…` runs Locust like `python -m locust ARGUMENT…`. RECORDER is the
+library `weir_locust_recorder`, which runs for each request (`locust-recorder/src/lib.rs`). Each Locust process connects
 to the Unix socket SOCKET and sends ten records a second. `weir.generators.scripted.lines` has the types of the records.
-
-The listener, `watch` and `time_pauses` run for each request, and take CPU time from the load. Their costs in
-instructions are in decision 0023.
 
 The Python that runs Locust may not have weir. So this file imports only the standard library, and inside functions also
 gevent and Locust.
@@ -13,60 +11,46 @@ gevent and Locust.
 from __future__ import annotations
 
 import atexit
-import functools
 import json
-import math
 import os
 import resource
 import struct
 import sys
-from array import array
 from collections import Counter
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from time import monotonic_ns, process_time, time_ns
 from typing import Any
 
 REPORT_MS = 100
-TIMER_NS = 1_000_000
-"""gevent's timers end on whole milliseconds: a pause of 13.3 ms lasts 14.2 ms. This delay is not schedule lag."""
 _RESET = {"BrokenPipeError", "ConnectionAbortedError", "ConnectionResetError", "HTTPConnectionClosed", "IncompleteRead"}
 _PROTOCOL = {"ContentDecodingError", "HTTPException", "HTTPParseError", "InvalidHeader"}
 _FAILURES = (("reset", _RESET), ("protocol", _PROTOCOL), ("connect", {"OSError"}))
 """Each kind of failure with the names of its exceptions or their base classes. The first match counts."""
-_pack_request = struct.Struct("=qqdqd").pack
-"""Packs a request as `lines.REQUEST`."""
 _pack_sizes = struct.Struct("=3I").pack
 """Packs the sizes of the three parts of a record (`locust_socket`): JSON, requests, and starts of requests."""
 
 
-class Recorder:
-    """Records the requests of one process of Locust. A separate thread sends these records to weir's socket.
+class Reporter:
+    """Sends the records of one process of Locust to weir's socket, from a separate thread.
 
-    `responses` are the response classes of Locust's HTTP clients. `measures_lag`: pauses of users record schedule lag.
+    `recorder` is a `weir_locust_recorder.Recorder`. `measures_lag`: it records the schedule lag of users' pauses.
     """
 
-    def __init__(self, path: str, responses: tuple[type, ...], *, measures_lag: bool) -> None:
+    def __init__(self, path: str, recorder: Any, *, measures_lag: bool) -> None:
         self._path = path
-        self._responses = responses
+        self._recorder = recorder
         self._measures_lag = measures_lag
         self._socket: Any = None
         self._environment: Any = None
         self._users = 0
         self._sending: Any = None
-        self._has_started = self._is_recording = False
-        # Users append to these queues and the thread takes from them: neither waits for the other.
-        self._requests = bytearray()
-        self._begun: list[int] = []
-        self._new_outcomes: list[tuple[Any, ...]] = []
-        self._outcomes: dict[tuple[Any, ...], int] = {}
-        """A dict from each outcome to its index."""
-        self._in_flight: set[int] = set()
-        """The start times of requests. Requests of one process start one after another."""
-        self._unanswered = 0
+        self._has_started = False
         self._cpu_before_s = 0.0
 
     def connect(self, environment: Any, **_: Any) -> None:
         """Connects this process to weir and starts the thread. Runs at Locust's event `init`, after all forks."""
-        from gevent import getcurrent, monkey
+        from gevent import monkey
 
         self._environment = environment
         # gevent's versions would wait while a user computes, and would run users during a send.
@@ -77,7 +61,7 @@ class Recorder:
         except OSError as error:
             sys.exit(f"weir locust: cannot connect to weir: {error}")
         # This listener comes directly after Locust's own listener, and so gets the same requests.
-        environment.events.request.add_listener(self.build_listener(getcurrent))
+        environment.events.request.add_listener(self._recorder.build_listener())
         poll = monkey.get_original("select", "poll")()
         poll.register(self._socket, 1)
         monkey.get_original("_thread", "start_new_thread")(self._report_until_weir_ends, (poll,))
@@ -86,13 +70,12 @@ class Recorder:
         """Starts the recording and drops earlier requests, as Locust does. A second test ends the recording."""
         if self._has_started:
             self.report()
-            self._is_recording = False
+            self._recorder.is_recording = False
             self._send(record="restarted")
             return
         with self._sending:
-            _take(self._requests)
-            _take(self._begun)
-        self._has_started = self._is_recording = True
+            self._recorder.take()
+        self._has_started = self._recorder.is_recording = True
         self._cpu_before_s = process_time()
         facts = describe(environment)
         self._users = facts["users"]
@@ -128,81 +111,22 @@ class Recorder:
                 )
             self._send(record="ended")
 
-    def build_listener(self, get_current: Any) -> Any:
-        """Returns the listener that records a request at its end. `get_current` returns the running greenlet."""
-        known, queue, responses = self._outcomes, self._requests, self._responses
-
-        # Locust passes nine arguments by name. To collect them in a dict would cost as much as half of the listener.
-        def record(
-            request_type: Any,
-            name: Any,
-            response_time: Any,
-            response_length: Any,
-            response: Any = None,
-            exception: Any = None,
-            context: Any = None,
-            start_time: Any = None,
-            url: Any = None,
-            **_: Any,
-        ) -> None:
-            nonlocal queue
-            if not self._is_recording:
-                return
-            is_http = isinstance(response, responses)
-            status = response.status_code or 0 if is_http else 0
-            kind = None
-            if exception:
-                kind = "check" if status else failure_kind((is_http and getattr(response, "error", None)) or exception)
-            outcome = request_type, name, status, kind, is_http
-            number = known.get(outcome)
-            if number is None:
-                number = known[outcome] = len(known)
-                self._new_outcomes.append((_text(request_type), _text(name), *outcome[2:]))
-            if response_time is None:
-                response_time = math.nan
-            # The first request after a pause gets the lag of the pause.
-            lag_ns = get_current().__dict__.pop("weir_lag_ns", 0)
-            queue += _pack_request(monotonic_ns(), number, response_time, lag_ns, response_length or 0)
-
-        return record
-
-    def watch(self, client: Any) -> None:
-        """Wraps the method `request` of a client class to record the start and the end of each request."""
-        from gevent import GreenletExit
-
-        request, begun, in_flight = client.request, self._begun, self._in_flight
-
-        @functools.wraps(request)
-        def watched(*arguments: Any, **options: Any) -> Any:
-            began_ns = monotonic_ns()
-            begun.append(began_ns)
-            in_flight.add(began_ns)
-            try:
-                return request(*arguments, **options)
-            except GreenletExit:
-                # Locust stopped the user and does not report this request.
-                self._unanswered += self._is_recording
-                raise
-            finally:
-                in_flight.discard(began_ns)
-
-        client.request = watched
-
     def report(self) -> None:
         """Sends the requests that began or ended since the previous report."""
         with self._sending:
             # Reads the clock before the requests: requests that end later belong to the next report.
             now_ns = monotonic_ns()
-            requests, begun, in_flight = _take(self._requests), _take(self._begun), list(self._in_flight)
+            requests, begun, outcomes = self._recorder.take()
+            in_flight, oldest_ns = self._recorder.in_flight()
             self._write(
                 requests,
-                array("q", begun).tobytes(),
+                begun,
                 record="news",
                 at_ns=now_ns,
-                outcomes=_take(self._new_outcomes),
-                in_flight=len(in_flight),
-                oldest_ns=max(0, now_ns - min(in_flight, default=now_ns)),
-                unanswered=self._unanswered,
+                outcomes=[(_text(kind), _text(name), *facts) for kind, name, *facts in outcomes],
+                in_flight=in_flight,
+                oldest_ns=0 if oldest_ns is None else max(0, now_ns - oldest_ns),
+                unanswered=self._recorder.unanswered,
                 cpu_s=process_time() - self._cpu_before_s,
                 peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             )
@@ -245,8 +169,25 @@ def describe(environment: Any) -> dict[str, Any]:
     }
 
 
-def failure_kind(error: BaseException) -> str:
-    """Returns the kind of failure (a key of `ErrorCounts`) for an exception, from the innermost known cause."""
+def load_recorder(path: str) -> Any:
+    """Returns the module `weir_locust_recorder` from its library, also in a Python that does not have weir."""
+    loader = ExtensionFileLoader("weir_locust_recorder", path)
+    spec = spec_from_loader(loader.name, loader)
+    assert spec is not None
+    try:
+        module = module_from_spec(spec)
+        loader.exec_module(module)
+    except ImportError as error:
+        sys.exit(f"weir locust: {sys.executable}: cannot load weir's recorder, expected CPython 3.10 or later: {error}")
+    return module
+
+
+def failure_kind(response: Any, status: int, exception: BaseException) -> str:
+    """Returns the kind of failure (a key of `ErrorCounts`) of a request. `response` is None if it is not of HTTP."""
+    if status:
+        return "check"
+    # The innermost known cause decides. Locust's clients keep it in the response.
+    error = getattr(response, "error", None) or exception
     chain = [error]
     while (cause := chain[-1].__context__) is not None and cause not in chain:
         chain.append(cause)
@@ -260,34 +201,6 @@ def failure_kind(error: BaseException) -> str:
             if names & known:
                 return kind
     return "check"
-
-
-def time_pauses(task_set: Any) -> bool:
-    """Wraps `_sleep`, the pause of users, to store schedule lag on the greenlet. Returns False without `_sleep`."""
-    from gevent import getcurrent
-
-    sleep = getattr(task_set, "_sleep", None)
-    if sleep is None:
-        return False
-
-    @functools.wraps(sleep)
-    def timed(self: Any, seconds: float) -> None:
-        due_ns = monotonic_ns() + (int(seconds * 1e9) + TIMER_NS if seconds > 0 else 0)
-        sleep(self, seconds)
-        late_ns = monotonic_ns() - due_ns
-        if late_ns > 0:
-            facts = getcurrent().__dict__
-            facts["weir_lag_ns"] = facts.get("weir_lag_ns", 0) + late_ns
-
-    task_set._sleep = timed
-    return True
-
-
-def _take(queue: Any) -> Any:
-    """Removes all items from a queue and returns them. Users may append items at the same time."""
-    taken = queue[: len(queue)]
-    del queue[: len(taken)]
-    return taken
 
 
 def _text(value: Any) -> str:
@@ -306,8 +219,8 @@ def report_error(kind: type[BaseException], error: BaseException, trace: Any) ->
 def main() -> None:
     """Runs Locust with a recorder."""
     sys.excepthook = report_error
-    path = sys.argv[1]
-    sys.argv[:] = ["locust", *sys.argv[2:]]
+    library, path = sys.argv[1:3]
+    sys.argv[:] = ["locust", *sys.argv[3:]]
     if not getattr(sys.flags, "safe_path", False):
         # As with `python -m`, imports must not come from the folder of this file.
         sys.path[0] = os.getcwd()
@@ -319,15 +232,16 @@ def main() -> None:
     from locust.contrib.fasthttp import ErrorResponse, FastHttpSession, FastResponse
 
     responses = (FastResponse, ErrorResponse, requests.Response)
-    recorder = Recorder(path, responses, measures_lag=time_pauses(locust.TaskSet))
+    recorder = load_recorder(library).Recorder(responses, failure_kind)
     recorder.watch(HttpSession)
     recorder.watch(FastHttpSession)
+    reporter = Reporter(path, recorder, measures_lag=recorder.time_pauses(locust.TaskSet))
     # These listeners come before the listeners of the locustfile.
     events: Any = locust.events
-    events.init.add_listener(recorder.connect)
-    events.test_start.add_listener(recorder.start)
-    events.test_stop.add_listener(recorder.stop)
-    atexit.register(recorder.close)
+    events.init.add_listener(reporter.connect)
+    events.test_start.add_listener(reporter.start)
+    events.test_stop.add_listener(reporter.stop)
+    atexit.register(reporter.close)
     run: Any = locust.main.main
     run()
 

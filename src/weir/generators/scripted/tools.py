@@ -21,6 +21,7 @@ from weir.generators.scripts import build_jmeter_variables
 from weir.model.errors import UsageError
 from weir.model.load import LoadPlan
 from weir.observe.jvm import GC_PAUSE, build_pause_log_path, find_pause_logs, pause_log_option, read_pause_events
+from weir.paths import find_locust_recorder
 
 LOCUST_PLUGIN = Path(__file__).with_name("locust_plugin.py")
 LOCUST_CLOCK = "from the end of the user's pause to the end of the response, as measured by Locust"
@@ -179,9 +180,10 @@ def _read_k6_claims(export: Path) -> Claims | None:
 
 
 def prepare_locust(arguments: Sequence[str], python: str) -> PreparedTool:
-    """Returns Locust's command line with weir's plugin. `python` is the Python that has Locust."""
+    """Returns Locust's command line with weir's plugin. `python` is the Python that has Locust. Raises UsageError if
+    weir was installed without its recorder."""
     source = LocustSocket()
-    command = [python, str(LOCUST_PLUGIN), source.path, *arguments]
+    command = [python, str(LOCUST_PLUGIN), str(find_locust_recorder()), source.path, *arguments]
     return PreparedTool(name="locust", title="Locust", command=command, source=source, clock=LOCUST_CLOCK)
 
 
