@@ -182,8 +182,9 @@ def _read_k6_claims(export: Path) -> Claims | None:
 def prepare_locust(arguments: Sequence[str], python: str) -> PreparedTool:
     """Returns Locust's command line with weir's plugin. `python` is the Python that has Locust. Raises UsageError if
     weir was installed without its recorder."""
+    recorder = find_locust_recorder()
     source = LocustSocket()
-    command = [python, str(LOCUST_PLUGIN), str(find_locust_recorder()), source.path, *arguments]
+    command = [python, str(LOCUST_PLUGIN), str(recorder), source.path, *arguments]
     return PreparedTool(name="locust", title="Locust", command=command, source=source, clock=LOCUST_CLOCK)
 
 
