@@ -1,15 +1,16 @@
 //! Records the requests of one Locust process, inside Locust's Python (module `weir_locust_recorder`).
 //!
-//! This code runs for each request, in the process that makes the load: a recorder in Python takes twice the CPU time
-//! (decision 0023). The plugin `weir.generators.scripted.locust_plugin` sends the records to weir.
+//! This code runs for each request, in the process that makes the load: a recorder in Python takes three times the CPU
+//! time (decision 0023). The plugin `weir.generators.scripted.locust_plugin` sends the records to weir.
 //!
 //! Locust's users are greenlets. While one of them waits, others run on the same stack, also inside the calls here.
 //! So nothing here holds the lock, or a reference into its own stack, during a call of Python.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple, PyType};
@@ -27,16 +28,43 @@ fn monotonic_ns() -> i64 {
 /// What the users record and the plugin's thread takes.
 #[derive(Default)]
 struct Records {
-    /// Packed as `lines.REQUEST`.
-    requests: Vec<u8>,
-    /// The start times of requests, 64 bits each.
-    begun: Vec<u8>,
+    /// The five fields of `lines.REQUEST`.
+    requests: Vec<[[u8; 8]; 5]>,
+    /// The start times of requests.
+    begun: Vec<[u8; 8]>,
     new_outcomes: Vec<Py<PyTuple>>,
-    /// The start times of requests. Requests of one process start one after another.
-    in_flight: BTreeSet<i64>,
+    in_flight: InFlight,
     unanswered: u64,
     /// Schedule lag of greenlets that have not recorded a request since, by address. The reference keeps the address.
     lags: HashMap<usize, (Py<PyAny>, i64)>,
+}
+
+/// The start times of the requests in flight, each at a place of its own.
+#[derive(Default)]
+struct InFlight {
+    /// `NO_REQUEST` at a free place.
+    starts_ns: Vec<i64>,
+    free: Vec<usize>,
+}
+
+const NO_REQUEST: i64 = i64::MAX;
+
+impl InFlight {
+    /// Returns the place of the request.
+    fn begin(&mut self, start_ns: i64) -> usize {
+        let place = self.free.pop().unwrap_or(self.starts_ns.len());
+        if place == self.starts_ns.len() {
+            self.starts_ns.push(start_ns);
+        } else {
+            self.starts_ns[place] = start_ns;
+        }
+        place
+    }
+
+    fn end(&mut self, place: usize) {
+        self.starts_ns[place] = NO_REQUEST;
+        self.free.push(place);
+    }
 }
 
 /// Records requests from the calls of Locust's event `request`, of its HTTP clients and of its users' pauses.
@@ -92,16 +120,23 @@ impl Recorder {
         self.lock().unanswered
     }
 
-    /// Returns the listener of Locust's event `request`, which records a request at its end.
-    // A method would cost more: PyO3 compares the names of its nine arguments as strings.
-    fn build_listener<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyCFunction>> {
+    /// Returns a function that records a request at its end and then calls `fire`, the method of Locust's event `request`.
+    // A listener would cost more: Locust copies the nine arguments for each listener. A method of this class, too: PyO3
+    // compares the names of the arguments as strings.
+    fn record_before<'py>(slf: &Bound<'py, Self>, fire: Py<PyAny>) -> PyResult<Bound<'py, PyCFunction>> {
         let recorder = slf.clone().unbind();
         PyCFunction::new_closure(
             slf.py(),
             None,
             None,
-            move |_: &Bound<'_, PyTuple>, fields: Option<&Bound<'_, PyDict>>| {
-                fields.map_or(Ok(()), |fields| recorder.get().record(fields))
+            move |arguments: &Bound<'_, PyTuple>, fields: Option<&Bound<'_, PyDict>>| {
+                let py = arguments.py();
+                if let Some(fields) = fields
+                    && let Err(error) = recorder.get().record(fields)
+                {
+                    error.write_unraisable(py, None);
+                }
+                fire.call(py, arguments, fields)
             },
         )
     }
@@ -142,8 +177,10 @@ impl Recorder {
     /// Forgets the lag of users that have ended.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py>> {
         let mut records = self.lock();
-        let requests = std::mem::take(&mut records.requests);
-        let begun = std::mem::take(&mut records.begun);
+        let requests = PyBytes::new(py, records.requests.as_flattened().as_flattened());
+        let begun = PyBytes::new(py, records.begun.as_flattened());
+        records.requests.clear();
+        records.begun.clear();
         let new_outcomes = std::mem::take(&mut records.new_outcomes);
         let paused: Vec<_> = records.lags.values().map(|(greenlet, _)| greenlet.clone_ref(py)).collect();
         drop(records);
@@ -152,13 +189,15 @@ impl Recorder {
                 self.lock().lags.remove(&(greenlet.as_ptr() as usize));
             }
         }
-        Ok((PyBytes::new(py, &requests), PyBytes::new(py, &begun), new_outcomes))
+        Ok((requests, begun, new_outcomes))
     }
 
     /// Returns the number of requests in flight, and the start time of the oldest or None.
     fn in_flight(&self) -> (usize, Option<i64>) {
         let records = self.lock();
-        (records.in_flight.len(), records.in_flight.first().copied())
+        let InFlight { starts_ns, free } = &records.in_flight;
+        let oldest = starts_ns.iter().copied().min().filter(|&start_ns| start_ns != NO_REQUEST);
+        (starts_ns.len() - free.len(), oldest)
     }
 }
 
@@ -193,21 +232,26 @@ impl Recorder {
         let response_time = number_of(intern!(py, "response_time"))?.unwrap_or(f64::NAN);
         let received_bytes = number_of(intern!(py, "response_length"))?.unwrap_or(0.0);
         let lag_ns = self.take_lag(py)?;
-        let requests = &mut self.lock().requests;
-        for part in [
+        self.lock().requests.push([
             monotonic_ns().to_ne_bytes(),
             number.to_ne_bytes(),
             response_time.to_ne_bytes(),
             lag_ns.to_ne_bytes(),
             received_bytes.to_ne_bytes(),
-        ] {
-            requests.extend(part);
-        }
+        ]);
         Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the start of a request, and returns its place among the requests in flight.
+    fn begin(&self) -> usize {
+        let began_ns = monotonic_ns();
+        let mut records = self.lock();
+        records.begun.push(began_ns.to_ne_bytes());
+        records.in_flight.begin(began_ns)
     }
 
     fn number_outcome(&self, outcome: Bound<'_, PyTuple>) -> PyResult<i64> {
@@ -235,7 +279,7 @@ impl Recorder {
     }
 }
 
-/// Stands in for the method `request` of a client class, calls it, and records the call.
+/// Stands in for the method `request` of a client class, and records its calls.
 #[pyclass(frozen)]
 struct WatchedRequest {
     #[pyo3(get, name = "__wrapped__")]
@@ -245,15 +289,22 @@ struct WatchedRequest {
 
 #[pymethods]
 impl WatchedRequest {
+    /// Returns the method of a client. The client keeps it as an attribute, because a method made anew for each request
+    /// would cost more. A client of a class with its own `request` keeps that one.
     fn __get__<'py>(
         slf: &Bound<'py, Self>,
-        instance: Option<&Bound<'py, PyAny>>,
+        client: Option<&Bound<'py, PyAny>>,
         _owner: Option<&Bound<'py, PyType>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        match instance {
-            Some(instance) => slf.get().recorder.get().method.bind(slf.py()).call1((slf, instance)),
-            None => Ok(slf.clone().into_any()),
+        let Some(client) = client else { return Ok(slf.clone().into_any()) };
+        let (py, name) = (slf.py(), intern!(slf.py(), "request"));
+        let WatchedRequest { request, recorder } = slf.get();
+        let request = recorder.get().method.call1(py, (request, client))?;
+        let method = Bound::new(py, WatchedMethod { request, recorder: recorder.clone_ref(py) })?.into_any();
+        if client.get_type().getattr(name)?.is(slf) {
+            client.setattr(name, &method)?;
         }
+        Ok(method)
     }
 
     /// Returns attributes that only the wrapped method has, such as its name.
@@ -262,6 +313,27 @@ impl WatchedRequest {
     }
 
     #[pyo3(signature = (*arguments, **options))]
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        arguments: &Bound<'py, PyTuple>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let rest = arguments.get_slice(1, arguments.len());
+        Self::__get__(slf, Some(&arguments.get_item(0)?), None)?.call(rest, options)
+    }
+}
+
+/// The method `request` of one client, which records its calls.
+#[pyclass(frozen)]
+struct WatchedMethod {
+    #[pyo3(get, name = "__wrapped__")]
+    request: Py<PyAny>,
+    recorder: Py<Recorder>,
+}
+
+#[pymethods]
+impl WatchedMethod {
+    #[pyo3(signature = (*arguments, **options))]
     fn __call__(
         &self,
         py: Python<'_>,
@@ -269,19 +341,23 @@ impl WatchedRequest {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         let recorder = self.recorder.get();
-        let began_ns = monotonic_ns();
-        {
-            let mut records = recorder.lock();
-            records.begun.extend(began_ns.to_ne_bytes());
-            records.in_flight.insert(began_ns);
-        }
+        let place = recorder.begin();
         let result = self.request.call(py, arguments, options);
         // Locust stops a user with this exception, and does not report the user's request.
         let is_stopped = matches!(&result, Err(error) if error.matches(py, &recorder.greenlet_exit)?);
         let mut records = recorder.lock();
-        records.in_flight.remove(&began_ns);
+        records.in_flight.end(place);
         records.unanswered += u64::from(is_stopped && recorder.is_recording());
         result
+    }
+
+    fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
+        self.request.getattr(py, name)
+    }
+
+    /// The method refers to the client, which refers to the method: Python's garbage collector finds the cycle.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.request)
     }
 }
 

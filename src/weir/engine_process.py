@@ -15,9 +15,9 @@ from typing import Any, Self
 
 from weir.model.errors import ExitCode, TargetError, UsageError, WeirError
 from weir.paths import find_engine_binary
+from weir.priority import lower_priority
 
 Record = dict[str, Any]
-_READER_NICE = 19
 
 
 class Closing(ABC):
@@ -96,8 +96,7 @@ class Engine(ABC):
                     self._on_record(record)
                 if is_first:
                     is_first = False
-                    with contextlib.suppress(OSError):
-                        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _READER_NICE)
+                    lower_priority()
         except BaseException as error:
             self.failure = error
             self.close_input()

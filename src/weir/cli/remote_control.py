@@ -7,7 +7,6 @@ of both processes, because both use the same format of lines.
 
 import contextlib
 import json
-import os
 import queue
 import sys
 import threading
@@ -29,6 +28,7 @@ from weir.model.load_observer import LoadObserver
 from weir.model.load_records import Interval, LoadEvent, LoadStarted
 from weir.model.observer_records import Sample
 from weir.model.run_types import TrialResult
+from weir.priority import lower_priority
 from weir.study.study import PlannedCell
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ _MARK = "weir-live"
 _FINISHED = "weir-finished"
 """The line that the run sends after each trial, as soon as the run file contains the trial."""
 _MOST_WAITING = 20_000
-_WRITER_NICE = 19
 _WRITTEN_WITHIN_S = 5.0
 
 
@@ -128,8 +127,7 @@ class BoardLines(LoadObserver):
         self._thread.join(_WRITTEN_WITHIN_S)
 
     def _write_lines(self) -> None:
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _WRITER_NICE)
+        lower_priority()
         # A failed write means that the driver has ended. Standard input then ends, too.
         with contextlib.suppress(OSError):
             for kind, value in iter(self.waiting.get, None):

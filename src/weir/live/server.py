@@ -19,8 +19,8 @@ from weir.live.event_queue import EventQueue
 from weir.live.runs import RunFolder
 from weir.live.security import TOKEN, Keys, Rules
 from weir.model.errors import UsageError
+from weir.priority import lower_priority
 
-_NICE = 19
 _BACKLOG = 64
 _END_S = 2
 """Maximum number of seconds for open requests to finish at the server's end."""
@@ -83,8 +83,7 @@ class LiveServer(Closing):
         self._socket.close()
 
     def _serve(self) -> None:
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        lower_priority()
         if self._cpus:
             with contextlib.suppress(OSError):
                 # Binds this thread, and the threads that it starts.

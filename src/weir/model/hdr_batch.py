@@ -26,6 +26,39 @@ _NONE = Samples(*(np.zeros(0, np.int64) for _ in range(3)))
 
 _TOGETHER_BYTES = 64 * 1024
 """Maximum bytes of histograms that weir decodes at a time. The intermediate arrays then fit into the CPU's cache."""
+_MOST_WAITING = 16_384
+"""Maximum number of values that `HdrCollector` keeps in arrays."""
+
+
+class HdrCollector:
+    """Collects values for one histogram. Keeps the buckets of the latest values in arrays, and so takes much less time
+    than a histogram that counts each value at once."""
+
+    def __init__(self) -> None:
+        self._hdr = Hdr()
+        self._buckets: list[Integers] = []
+        self._waiting = 0
+        """Number of values in `_buckets`, which `_hdr` does not have yet."""
+
+    def add(self, values: Integers) -> None:
+        """Adds values from 0 to `HIGHEST_NS`."""
+        self._buckets.append(buckets_of(values))
+        self._waiting += len(values)
+        if self._waiting > _MOST_WAITING:
+            self.collect()
+
+    def merge(self, other: "HdrCollector") -> None:
+        self._hdr.merge(other._hdr)
+        self._buckets += other._buckets
+        self._waiting += other._waiting
+
+    def collect(self) -> Hdr:
+        """Returns the histogram of all values until now."""
+        if self._buckets:
+            buckets, counts = np.unique(np.concatenate(self._buckets), return_counts=True)
+            self._hdr.merge(Hdr(dict(zip(buckets.tolist(), counts.tolist(), strict=True))))
+            self._buckets, self._waiting = [], 0
+        return self._hdr
 
 
 def samples_of(parts: Sequence[bytes]) -> Samples:

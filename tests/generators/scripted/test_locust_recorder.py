@@ -1,7 +1,9 @@
 """Tests the recorder that runs inside Locust, with gevent's greenlets and without Locust."""
 
+import gc
 import inspect
 import sys
+import weakref
 from pathlib import Path
 from time import monotonic_ns
 from types import SimpleNamespace
@@ -52,7 +54,7 @@ def record(recorder: Any, **changes: Any) -> None:
         "request_type": "GET", "name": "/", "response_time": 1.5, "response_length": 12, "response": Response(200),
         "exception": None, "context": {}, "start_time": 1.0, "url": "http://localhost/",
     }  # fmt: skip
-    recorder.build_listener()(**facts | changes)
+    recorder.record_before(lambda **_: None)(**facts | changes)
 
 
 def take(recorder: Any) -> tuple[NDArray[np.void], NDArray[np.int64], list[Any]]:
@@ -96,7 +98,7 @@ def test_a_request_without_response_time_length_and_status_is_recorded(recorder:
 
 
 def test_a_request_of_another_protocol_has_neither_response_nor_status(recorder: Any) -> None:
-    recorder.build_listener()(
+    recorder.record_before(lambda **_: None)(
         request_type="grpc", name="call", response_time=1, response_length=0, exception=None, more="facts"
     )
     record(recorder, response=SimpleNamespace(status_code=200))
@@ -117,6 +119,33 @@ def test_nothing_is_recorded_before_the_test_starts() -> None:
     recorder.is_recording = False
     record(recorder)
     assert [len(part) for part in take(recorder)] == [0, 0, 0]
+
+
+def test_the_event_gets_the_request_and_its_answer_is_returned(recorder: Any) -> None:
+    fire = recorder.record_before(lambda *arguments, **facts: (arguments, facts))
+    facts = {"request_type": "GET", "name": "/", "response_time": 1, "response_length": 2, "exception": None}
+    assert fire(True, **facts) == ((True,), facts)
+    assert len(take(recorder)[0]) == 1
+
+
+def test_an_error_of_the_event_ends_the_request_as_it_would_without_the_recorder(recorder: Any) -> None:
+    def stop(**_: Any) -> None:
+        raise KeyError("the user stops")
+
+    with pytest.raises(KeyError, match="the user stops"):
+        recorder.record_before(stop)(name="/")
+    assert len(take(recorder)[0]) == 1
+
+
+def test_an_error_while_a_request_is_recorded_is_printed_and_does_not_stop_the_user(
+    recorder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda error: errors.append(error.exc_value))
+    record(recorder, name=["not", "hashable"])
+    assert [str(error) for error in errors] == ["unhashable type: 'list'"]
+    record(recorder)
+    assert len(take(recorder)[0]) == 1
 
 
 def test_a_watched_method_answers_as_before_and_its_starts_are_recorded(recorder: Any) -> None:
@@ -141,6 +170,36 @@ def test_a_watched_method_keeps_its_name_signature_and_description(recorder: Any
     assert Watched().request.__name__ == "request"
     assert list(inspect.signature(Watched().request).parameters) == ["seconds", "fails"]
     assert Watched.request.__qualname__ == "Client.request"
+
+
+def test_a_client_with_a_request_of_its_own_keeps_it_and_each_call_of_the_watched_one_is_recorded(
+    recorder: Any,
+) -> None:
+    class Watched(Client):
+        pass
+
+    class Twice(Watched):
+        def request(self, seconds: float, *, fails: bool = False) -> float:
+            return super().request(seconds) + super().request(seconds, fails=fails) + 1
+
+    recorder.watch(Watched)
+    client = Twice()
+    assert [client.request(0), client.request(0)] == [1, 1]
+    assert Watched.request(client, 0) == 0
+    assert len(take(recorder)[1]) == 5
+
+
+def test_a_client_that_has_ended_is_collected(recorder: Any) -> None:
+    class Watched(Client):
+        pass
+
+    recorder.watch(Watched)
+    client = Watched()
+    client.request(0)
+    reference = weakref.ref(client)
+    del client
+    gc.collect()
+    assert reference() is None
 
 
 def test_the_requests_of_waiting_greenlets_are_in_flight_and_unanswered_if_they_are_stopped(recorder: Any) -> None:

@@ -1,4 +1,5 @@
-"""Tests which Locust `weir locust` runs. tests/end_to_end/locust tests the programs that `--python` names."""
+"""Tests which Locust `weir locust` runs, and with which recorder. tests/end_to_end/locust tests the programs that
+`--python` names."""
 
 import sys
 import tomllib
@@ -7,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import weir.paths
 from weir.generators.scripted.locust_version import LOWEST, RANGE, find_python
+from weir.generators.scripted.tools import prepare_locust
 from weir.model.errors import ExitCode, UsageError
 
 ROOT = Path(__file__).parents[3]
@@ -45,3 +48,11 @@ def test_a_locust_outside_the_range_is_refused(version: str, monkeypatch: pytest
 def test_a_locust_of_the_range_is_taken(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "version", lambda _: version)
     assert find_python(None) == sys.executable
+
+
+def test_a_missing_recorder_is_an_error_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weir.paths, "find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"weir_locust_recorder: not found in /") as refused:
+        prepare_locust([], sys.executable)
+    assert refused.value.hint == "in a checkout of weir, run: make setup; otherwise: pip install weirbench-locust"
+    assert refused.value.exit_code == ExitCode.USAGE

@@ -60,8 +60,8 @@ class Reporter:
             self._socket.connect(self._path)
         except OSError as error:
             sys.exit(f"weir locust: cannot connect to weir: {error}")
-        # This listener comes directly after Locust's own listener, and so gets the same requests.
-        environment.events.request.add_listener(self._recorder.build_listener())
+        event = environment.events.request
+        event.fire = self._recorder.record_before(event.fire)
         poll = monkey.get_original("select", "poll")()
         poll.register(self._socket, 1)
         monkey.get_original("_thread", "start_new_thread")(self._report_until_weir_ends, (poll,))

@@ -5,7 +5,6 @@ import ctypes
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,10 +12,10 @@ from typing import IO, Any, Protocol
 
 from weir.generators.scripted.lines import Line
 from weir.model.errors import UsageError
+from weir.priority import lower_priority
 
 _POLL_S = 0.1
 _END_S = 10.0
-_READER_NICE = 19
 _FROM_KERNEL = 0x80
 """The `si_code` of signals from the terminal. The terminal also sends such signals to the tool."""
 _PR_SET_PDEATHSIG = 1
@@ -102,7 +101,7 @@ class ToolProcess(contextlib.AbstractContextManager["ToolProcess"]):
     def lines(self) -> Iterator[tuple[int, Line | None]]:
         """Yields the number of a process and a record about this process, until the tool has ended. The calling thread
         gets a low priority, so that weir takes no CPU from the tool."""
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _READER_NICE)
+        lower_priority()
         while True:
             has_ended = self._process.poll() is not None
             found = False

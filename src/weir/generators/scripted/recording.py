@@ -2,14 +2,14 @@
 complete when every running process has sent a report after the end of the interval."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from weir.generators.scripted.lines import REQUEST, Claims, Ended, Line, News, Outcome, Started, Stopped
-from weir.model.hdr import BUCKETS, HIGHEST_NS, Hdr
-from weir.model.hdr_batch import Integers, buckets_of
+from weir.model.hdr import HIGHEST_NS, Hdr
+from weir.model.hdr_batch import HdrCollector, Integers
 from weir.model.load_records import ErrorCounts, Interval, IntervalQuantiles
 
 Key = tuple[str, str]
@@ -18,7 +18,7 @@ Key = tuple[str, str]
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of requests. The histogram contains only requests with a whole response."""
+    """Counts of requests, and the response times of the requests with a whole response."""
 
     begun: int = 0
     """Number of requests that began. Only the tallies of intervals count these requests."""
@@ -26,7 +26,9 @@ class Tally:
     """Number of requests that ended."""
     errors: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
-    response: Hdr = field(default_factory=Hdr)
+    times: HdrCollector = field(default_factory=HdrCollector)
+    sum_ns: int = 0
+    """Sum of the response times."""
     longest_ns: int = 0
     received_bytes: int = 0
 
@@ -45,6 +47,11 @@ class Tally:
         """Number of requests with a whole response, right or wrong."""
         return self.ok + self.errors["check"]
 
+    @property
+    def response(self) -> Hdr:
+        """The histogram of the response times."""
+        return self.times.collect()
+
     def count(self, outcome: Outcome, requests: int) -> None:
         """Adds requests with the same outcome."""
         self.requests += requests
@@ -57,10 +64,11 @@ class Tally:
         self.begun += other.begun
         self.requests += other.requests
         self.received_bytes += other.received_bytes
+        self.sum_ns += other.sum_ns
         self.longest_ns = max(self.longest_ns, other.longest_ns)
         self.errors.update(other.errors)
         self.statuses.update(other.statuses)
-        self.response.merge(other.response)
+        self.times.merge(other.times)
 
 
 @dataclass(slots=True)
@@ -91,7 +99,7 @@ class Recording:
         self.tallies: dict[Key, Tally] = defaultdict(Tally)
         self.total = Tally()
         """All requests of the complete intervals."""
-        self.service, self.lag = Hdr(), Hdr()
+        self.service, self.lag = HdrCollector(), HdrCollector()
         """Histograms of service time and schedule lag. Empty without lag: then service time equals response time."""
         self.foreign = 0
         """Number of requests of clients other than Locust's own. weir computes their starts from their ends."""
@@ -169,8 +177,8 @@ class Recording:
         service_ns = np.clip(np.rint(np.nan_to_num(rows["response_time_ms"]) * 1e6), 0, HIGHEST_NS).astype(np.int64)
         response_ns = np.minimum(service_ns + rows["lag_ns"], HIGHEST_NS)
         if self.measures_lag:
-            _add_times([self.service], np.zeros_like(times), service_ns[times])
-            _add_times([self.lag], np.zeros_like(times), np.minimum(rows["lag_ns"][times], HIGHEST_NS))
+            self.service.add(service_ns[times])
+            self.lag.add(np.minimum(rows["lag_ns"][times], HIGHEST_NS))
 
         is_part = np.array([outcome.is_part for outcome in outcomes], bool)[places]
         has_no_start = ~np.array([outcome.has_start for outcome in outcomes], bool)[places] & ~is_part
@@ -186,13 +194,13 @@ class Recording:
         for tallies, of in ((by_interval, intervals), (by_key, places)):
             for pair, requests in _count_values(of * len(outcomes) + places):
                 tallies[pair // len(outcomes)].count(outcomes[pair % len(outcomes)], requests)
-            longest_ns = np.zeros(len(tallies), np.int64)
-            np.maximum.at(longest_ns, of[times], response_ns[times])
             received = np.bincount(of, rows["received_bytes"], len(tallies))
-            for tally, longest, size in zip(tallies, longest_ns.tolist(), received.tolist(), strict=True):
-                tally.longest_ns = max(tally.longest_ns, longest)
+            for number, (tally, size) in enumerate(zip(tallies, received.tolist(), strict=True)):
                 tally.received_bytes += int(size)
-            _add_times([tally.response for tally in tallies], of[times], response_ns[times])
+                own_ns = response_ns[times[of[times] == number]]
+                tally.sum_ns += int(own_ns.sum())
+                tally.longest_ns = max(tally.longest_ns, int(own_ns.max(initial=0)))
+                tally.times.add(own_ns)
 
     def _find_intervals(self, at_ns: Integers) -> Integers:
         """Returns the index of the interval of each time. A time before the first incomplete interval counts in it."""
@@ -217,6 +225,7 @@ class Recording:
         if end_ns is not None and start_s < (end_ns - self.start_ns) / 1e9 < end_s:
             end_s = (end_ns - self.start_ns) / 1e9
         self.total.add(tally)
+        times = tally.response
         self._pending += tally.begun - tally.requests
         states = [process.news for process in self.processes.values() if process.news and not process.has_ended]
         return Interval(
@@ -232,16 +241,9 @@ class Recording:
             in_flight=sum(self._pending if state.in_flight is None else state.in_flight for state in states),
             oldest_age_us=max((state.oldest_ns for state in states), default=0) / 1e3,
             bytes_received=tally.received_bytes,
-            response_time_us=_summarize_times(tally),
-            histogram=tally.response.to_text(),
+            response_time_us=_summarize_times(tally, times),
+            histogram=times.to_text(),
         )
-
-
-def _add_times(histograms: Sequence[Hdr], of: Integers, times_ns: Integers) -> None:
-    """Adds each time to a histogram. `of`: for each time, the index of its histogram in `histograms`."""
-    for pair, often in _count_values(of * BUCKETS + buckets_of(times_ns)):
-        counts, bucket = histograms[pair // BUCKETS].counts, pair % BUCKETS
-        counts[bucket] = counts.get(bucket, 0) + often
 
 
 def _count_values(values: Integers) -> Iterator[tuple[int, int]]:
@@ -250,9 +252,9 @@ def _count_values(values: Integers) -> Iterator[tuple[int, int]]:
     return zip(found.tolist(), counts.tolist(), strict=True)
 
 
-def _summarize_times(tally: Tally) -> IntervalQuantiles:
-    times = tally.response
+def _summarize_times(tally: Tally, times: Hdr) -> IntervalQuantiles:
     if not times.counts:
         return IntervalQuantiles()
     p50, p90, p99 = (min(time_ns, tally.longest_ns) / 1e3 for time_ns in times.quantiles((0.5, 0.9, 0.99)))
-    return IntervalQuantiles(mean=times.mean / 1e3, p50=p50, p90=p90, p99=p99, max=tally.longest_ns / 1e3)
+    mean = tally.sum_ns / times.total / 1e3
+    return IntervalQuantiles(mean=mean, p50=p50, p90=p90, p99=p99, max=tally.longest_ns / 1e3)

@@ -38,7 +38,7 @@ def summarize(
     busy = [one.cpu_s / duration_s / started.cpus for one in news] or [0.0]
     clocks = {"response_time": tally.response, "service_time": tally.response}
     if recording.measures_lag:
-        clocks |= {"service_time": recording.service, "schedule_lag": recording.lag}
+        clocks |= {"service_time": recording.service.collect(), "schedule_lag": recording.lag.collect()}
     times = {f"{clock}_us": _quantiles(histogram) for clock, histogram in clocks.items()}
     times["response_time_us"] = _quantiles(tally.response, tally.longest_ns)
     summary = load_records.LoadSummary.from_figures(
