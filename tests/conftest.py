@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from tests.support.browser import chromium
 from tests.support.warm_weir import WarmServer
 from weir.generators.external_tool import Tool
 from weir.generators.registry import get_tool
+from weir.lab.stack_process import find_free_port
 from weir.paths import find_cache_folder, find_engine_binary
 from weir.stacks.toolchain import build_search_path, find_unmet_needs
 
@@ -141,15 +141,9 @@ def installed() -> Callable[[str], Tool]:
 
 @pytest.fixture
 def free_port() -> Callable[[], int]:
-    """A function that returns a port on which nothing listens on 127.0.0.1."""
-
-    def find() -> int:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            port: int = listener.getsockname()[1]
-            return port
-
-    return find
+    """A function that returns a port on which nothing listens. It is below the ephemeral range, because another test or
+    a worker of Ray may listen on any ephemeral port a moment later."""
+    return find_free_port
 
 
 @pytest.fixture

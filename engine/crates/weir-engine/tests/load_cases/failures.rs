@@ -152,7 +152,7 @@ fn a_server_that_does_not_accept_times_out() {
 
 #[test]
 fn refused_connection_exits_with_3() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind(CLOSING).unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
     let output = run_text(&closed(address, 2).to_string());
@@ -181,7 +181,7 @@ fn full_accept_queue_exits_with_3() {
 
 #[test]
 fn vanished_server_gives_connect_errors() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind(CLOSING).unwrap();
     let address = listener.local_addr().unwrap();
     let listener = Mutex::new(Some(listener));
     std::thread::spawn(move || {

@@ -107,7 +107,7 @@ fn late_request_is_a_timeout_or_unanswered() {
 #[test]
 fn request_without_connection_was_never_written() {
     // The server takes the first connection, responds once and is gone.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = std::net::TcpListener::bind(CLOSING).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();

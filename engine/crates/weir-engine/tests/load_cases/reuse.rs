@@ -211,7 +211,7 @@ fn timeout_of_a_request_that_is_sent_again_counts_from_its_first_attempt() {
 
 #[test]
 fn request_whose_new_connection_is_refused_fails_to_connect() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = std::net::TcpListener::bind(CLOSING).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();

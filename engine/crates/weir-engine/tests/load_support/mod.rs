@@ -15,6 +15,10 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use serde_json::{Value, json};
 
+/// The address of a server that closes its listener. No other server of these tests listens on this IP address, so none
+/// can take the port afterwards.
+pub const CLOSING: &str = "127.0.0.9:0";
+
 /// A server on a free port: each connection gets a thread with the behaviour.
 pub fn server(behaviour: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     server_on("127.0.0.1:0", behaviour).unwrap()
