@@ -50,6 +50,17 @@ with RunReader(Path(sys.argv[1])) as reader:
     print("".join(sorted((os.read(reading, 1) + os.read(reading, 1)).decode())))
     print(results())
 """
+MANY = """
+import os, sys
+from pathlib import Path
+from weir import parallel
+from weir.store import RunReader
+
+parallel.MIN_TRIALS = 1
+calls = os.open(sys.argv[2], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+with RunReader(Path(sys.argv[1])) as reader:
+    parallel.start_parallel(reader, range(100_000), lambda _, part: os.write(calls, b"."))()
+"""
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -88,6 +99,12 @@ def test_much_work_is_done_by_other_processes_and_comes_back_in_order_and_with_i
 @several_cpus
 def test_the_work_goes_on_before_anybody_asks_for_it(tmp_path: Path) -> None:
     assert printed(MEANWHILE, write_run(tmp_path / "run.weir", SyntheticStudy())) == ["ab", "[1, 1]"]
+
+
+@several_cpus
+def test_every_part_is_worked_on_once(tmp_path: Path) -> None:
+    printed(MANY, write_run(tmp_path / "run.weir", SyntheticStudy()), tmp_path / "calls")
+    assert (tmp_path / "calls").stat().st_size == 100_000
 
 
 @several_cpus

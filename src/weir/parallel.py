@@ -41,9 +41,12 @@ def start_parallel(
     _keep_freed_memory()
     context = multiprocessing.get_context("fork")
     # All workers share this file's read position. Each worker reads the next number, so a slow worker reads fewer.
-    numbers = os.memfd_create("parts")
-    os.write(numbers, b"".join(map(_NUMBER.pack, range(len(parts)))))
-    os.lseek(numbers, 0, os.SEEK_SET)
+    filled = os.memfd_create("parts")
+    os.write(filled, b"".join(map(_NUMBER.pack, range(len(parts)))))
+    # Linux locks the read position of a file from `open`, but not of one from `memfd_create`. Without the lock, two
+    # workers can read the same number.
+    numbers = os.open(f"/proc/self/fd/{filled}", os.O_RDONLY)
+    os.close(filled)
     begun = []
     for _ in range(workers):
         receiving, sending = context.Pipe(duplex=False)
