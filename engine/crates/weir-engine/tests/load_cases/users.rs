@@ -239,9 +239,11 @@ fn load_until_failure_reports_its_results() {
     plan["load"] = json!({"closed": {"users": [[0, 0], [5, 50]], "think": {"constant_s": 0.01}}});
     let run = Run::of(&plan);
     assert_eq!(run.end["stopped"], "first_failure");
-    assert_eq!((run.requests("ok"), run.requests("failed")), (100, 1));
+    // The failure can be read before the last responses of up to 49 other users.
+    assert!((51..=100).contains(&run.requests("ok")), "{}", run.summary());
+    assert_eq!(run.requests("failed"), 1);
     let until = &run.summary()["until_failure"];
-    assert_eq!(until["requests_before"], 100);
+    assert_eq!(until["requests_before"], run.requests("ok"));
     assert_eq!(until["kind"], "check");
     let at_s = until["at_s"].as_f64().unwrap();
     assert_eq!(at_s, run.summary()["duration_s"].as_f64().unwrap());
