@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from bench.machine import BenchError, program
+from weir.lab.stack_process import find_free_port
 
 CONFIGURATION = """
 daemon off;
@@ -79,7 +80,7 @@ def running_nginx(cpu: int, *, tls: bool = False, locations: str = "") -> Iterat
     """Runs nginx on a free port and on `cpu` until the block ends. `locations` is added to the configuration."""
     binary = program("nginx", "nginx-light")
     with tempfile.TemporaryDirectory(prefix="weir-bench-nginx-") as folder:
-        port, tls_port = _free_port(), _free_port() if tls else None
+        port, tls_port = find_free_port(), find_free_port() if tls else None
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         tls_configuration = ""
         if tls:
@@ -137,13 +138,6 @@ def _make_certificate(folder: Path) -> None:
     )
     if made.returncode != 0:
         raise BenchError(f"openssl made no certificate: {made.stderr.strip()[-300:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _wait_until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

@@ -71,10 +71,11 @@ fn io_uring_loop_counts_responses_or_is_refused() -> io::Result<()> {
 
 #[test]
 fn missing_server_is_an_error() -> io::Result<()> {
-    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    // No other test listens at this address, so that nobody takes the port between these two lines.
+    let address = TcpListener::bind("127.0.0.9:0")?.local_addr()?;
     let output = run("epoll", &address.to_string())?;
-    assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("refused"));
+    assert!(!output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("refused"), "{output:?}");
     Ok(())
 }
 

@@ -37,7 +37,7 @@ fn silent() -> SocketAddr {
 
 /// An address where nobody listens.
 fn nobody() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind(CLOSING).unwrap();
     listener.local_addr().unwrap()
 }
 

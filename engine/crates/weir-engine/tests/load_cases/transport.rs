@@ -185,7 +185,7 @@ fn without_keep_alive_each_arrival_connects() {
 
 #[test]
 fn without_keep_alive_vanished_server_fails_requests() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = std::net::TcpListener::bind(CLOSING).unwrap();
     let address = listener.local_addr().unwrap();
     // The first connection is accepted, and none after it.
     std::thread::spawn(move || drop(listener.accept().unwrap()));
