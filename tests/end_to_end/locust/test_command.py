@@ -64,6 +64,8 @@ def test_a_listener_that_raises_changes_locusts_exit_code_and_not_the_record(
 ) -> None:
     (tmp_path / "locustfile.py").write_text(RAISES)
     with running(start_weir, shop) as process:
+        # A third request of the two users follows a response, and the listener has had that.
+        shop.wait_for(lambda: len(shop.asked) > 2, process)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
     assert process.returncode == 2
