@@ -7,8 +7,9 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -251,8 +252,10 @@ def wait_for_load(pid: int) -> None:
     written: set[str] = set()
     while len(written) < 5:
         for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                written.add(Path(f"/proc/{child}/io").read_text().splitlines()[1])
+            # A thread or a child may have just ended.
+            with suppress(OSError):
+                for child in (task / "children").read_text().split():
+                    written.add(Path(f"/proc/{child}/io").read_text().splitlines()[1])
 
 
 def test_that_redirects_are_not_followed_is_said_unless_they_are_not_to_be(of_both: Callable[[str], Both]) -> None:
@@ -289,11 +292,15 @@ def test_every_answer_has_a_row_whose_parts_make_up_its_time(weir: Weir, serve: 
     head, *rows = [line.split(",") for line in done.stdout.splitlines()]
     assert head[0] == "response-time"
     assert len(rows) == 200
+    others_s = []
     for total, _, _, _, waiting, reading, status, offset in rows:
         assert float(total) >= 0.002
-        assert float(total) == pytest.approx(float(waiting) + float(reading), abs=0.002)
+        others_s.append(float(total) - float(waiting) - float(reading))
         assert status == "200"
         assert float(offset) >= 0
+    # A time has four decimals. On a busy machine the generator may send a few requests late, which is in no part.
+    assert min(others_s) >= -0.0002
+    assert median(others_s) < 0.002
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,9 @@ def _find_jit_threads(pids: Iterable[int]) -> Iterator[tuple[int, int]]:
         children: list[int] = []
         with suppress(OSError):
             for thread in Path(f"/proc/{pid}/task").iterdir():
-                children += map(int, (thread / "children").read_text().split())
-                if (thread / "comm").read_text().startswith(_COMPILERS):
-                    yield int(thread.name), pid
+                # A thread that has ended does not hide those after it.
+                with suppress(OSError):
+                    children += map(int, (thread / "children").read_text().split())
+                    if (thread / "comm").read_text().startswith(_COMPILERS):
+                        yield int(thread.name), pid
         yield from _find_jit_threads(children)

@@ -101,11 +101,15 @@ fn delay_is_added_to_a_round_trip() {
     };
     let network = json!({"port": 8000, "published_port": 8000, "delay_ms": 40});
     let server = serve(&mut host, "app", 8000, &network);
-    let begin = Instant::now();
-    // One round trip to connect, another to ask.
-    ask(server).unwrap();
-    let took_ms = begin.elapsed().as_secs_f64() * 1000.0;
-    assert!((80.0..160.0).contains(&took_ms), "{took_ms} ms");
+    let took_ms = (0..10).map(|_| {
+        let begin = Instant::now();
+        // One round trip to connect, another to ask.
+        ask(server).unwrap();
+        begin.elapsed().as_secs_f64() * 1000.0
+    });
+    // On a busy machine most may take longer.
+    let least_ms = took_ms.fold(f64::INFINITY, f64::min);
+    assert!((80.0..160.0).contains(&least_ms), "{least_ms} ms");
 }
 
 #[test]
