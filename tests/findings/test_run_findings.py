@@ -149,6 +149,8 @@ def test_an_interrupted_run_says_how_far_it_came(find: Find) -> None:
     findings = find(replace(QUICK, skip=lambda label, block: block == 3, ended="interrupted"))
     assert findings.answer.sentence.endswith("2 blocks: indicative). The run was interrupted after 6 of 9 trials.")
     assert any("--resume" in caution.next_step for caution in findings.cautions)
+    assert findings.blocks == 2
+    assert "Indicative: 2 blocks." in [caution.fact for caution in findings.cautions]
 
 
 def test_invalid_trials_are_left_out_and_suspect_ones_are_used_and_said(find: Find) -> None:

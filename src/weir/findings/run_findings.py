@@ -73,13 +73,15 @@ def of_run(reader: RunReader) -> RunFindings:
     if in_answer:
         # Each kind of reason appears once, even if several comparisons share trials.
         answer = replace(answer, reasons=summarize_reasons([trial for trial in used if trial.id in in_answer]))
+    # Not the planned number: a run may end before its last block.
+    blocks = len({trial.block for trial in used})
     added_blocks = 0 if reader.stopped is None else reader.stopped.added
     return RunFindings(
         study=info.study,
         title=info.title,
         question=info.question,
         scale=info.scale,
-        blocks=info.blocks,
+        blocks=blocks,
         indicative=info.indicative,
         ended=reader.ended,
         stopped=reader.stopped,
@@ -96,7 +98,7 @@ def of_run(reader: RunReader) -> RunFindings:
         trials=counts,
         left_out=omitted,
         audit=audit,
-        cautions=collect_cautions(info, used, counts, points, copies, audit, drifts, progress, added_blocks),
+        cautions=collect_cautions(info, used, counts, points, copies, audit, drifts, progress, blocks, added_blocks),
         claims=info.claims,
         source=info.source,
     )

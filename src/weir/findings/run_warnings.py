@@ -24,6 +24,7 @@ def collect_cautions(
     audit: Audit,
     drifts: dict[int, Estimate],
     progress: Progress,
+    blocks: int,
     added_blocks: int,
 ) -> tuple[Caution, ...]:
     """Returns all cautions, the most important first."""
@@ -33,7 +34,7 @@ def collect_cautions(
         _invariants(used),
         _interrupted(counts) if progress != "complete" else (),
         _omitted(counts),
-        _few_blocks(info),
+        _few_blocks(info, blocks),
         _extended(added_blocks),
         _copies_differ(copies),
         _suspect(used),
@@ -115,10 +116,11 @@ def _omitted(counts: TrialCounts) -> Iterator[Caution]:
         )
 
 
-def _few_blocks(info: RunInfo) -> Iterator[Caution]:
-    if info.indicative:
+def _few_blocks(info: RunInfo, blocks: int) -> Iterator[Caution]:
+    # Without a used trial there is no figure to call indicative.
+    if info.indicative and blocks:
         yield Caution(
-            f"Indicative: {counted(info.blocks, 'block')}.",
+            f"Indicative: {counted(blocks, 'block')}.",
             f"A claim needs at least {CLAIM_BLOCKS} blocks.",
             f"The scale “{info.scale}” has few blocks.",
             "" if info.scale == IMPORTED else f"weir run {info.study} --scale evidence",

@@ -376,6 +376,7 @@ class RunFindings:
     scale: str = ""
     """Name of the scale in the study file."""
     blocks: int
+    """Number of blocks with a used trial."""
     indicative: bool
     ended: Literal["complete", "interrupted"] | None
     """How the run ended; None if the run continues or was killed."""
