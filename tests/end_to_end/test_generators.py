@@ -5,11 +5,13 @@ import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import pytest
 
 from tests.end_to_end.conftest import Study, Weir, servers_of
+from tests.support.kept import kept_trials
 from tests.support.tiers import cases
 from weir.generators.registry import get_tool
 
@@ -154,7 +156,14 @@ def test_stacks_are_compared_within_a_generator(tmp_path: Path, weir: Weir, stud
     assert findings["generators"] == []
     (point,) = findings["points"]
     ratio = next(one["ratio"] for one in point["comparisons"] if one["metric"] == "throughput_rps")
-    assert 0.3 < ratio < 0.9
+    # On a busy machine the servers may differ little, so the test takes the expected ratio from the run's own trials.
+    throughput = {
+        (trial.block, trial.cell.stack): trial.result.summary.throughput_rps
+        for trial in kept_trials(tmp_path / "out")
+        if trial.result.summary is not None
+    }
+    ratios = [throughput[block, "slower"] / throughput[block, "slow"] for block in (1, 2)]
+    assert ratio == pytest.approx(geometric_mean(ratios))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="listening in takes root")
